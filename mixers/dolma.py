@@ -20,32 +20,24 @@ class Dolma(Labelling, Writer):
     """Each document with all its keys and their order; with `attributes`, the mix's attributes under ``attributes``.
 
     If a document has annotations, they become ``metadata.annotation``.
+
+    Attributes:
+        attributes: merge the attributes into the documents; those already there are kept. `original`: also where rules
+            edit the text, which the attributes then do not describe any more
+        layout: `dataset`: `documents/NAME.jsonl.gz`; `mixer`: `NAME-0000.jsonl.gz`, as Dolma's mixer has it; `inputs`:
+            an output for each shard, with the same name
+        discard: top-level fields that are left out (`[attributes, created]`)
+        min_text_length: leave out documents with less text: UTF-8 bytes, without white space around it
     """
 
     FIELDS = True
 
-    attributes: Annotated[
-        Literal["original"] | bool,
-        msgspec.Meta(
-            description="merge the attributes into the documents; those already there are kept. `original`: also where "
-            "rules edit the text, which the attributes then do not describe any more"
-        ),
-    ] = False
+    attributes: Literal["original"] | bool = False
     by: By = None
     name: Name = "documents"
-    layout: Annotated[
-        Literal["dataset", "mixer", "inputs"],
-        msgspec.Meta(
-            description="`dataset`: `documents/NAME.jsonl.gz`; `mixer`: `NAME-0000.jsonl.gz`, as Dolma's mixer has it; "
-            "`inputs`: an output for each shard, with the same name"
-        ),
-    ] = "dataset"
-    discard: Annotated[
-        tuple[str, ...], msgspec.Meta(description="top-level fields that are left out (`[attributes, created]`)")
-    ] = ()
-    min_text_length: Annotated[
-        int, msgspec.Meta(description="leave out documents with less text: UTF-8 bytes, without white space around it")
-    ] = 0
+    layout: Literal["dataset", "mixer", "inputs"] = "dataset"
+    discard: tuple[str, ...] = ()
+    min_text_length: int = 0
     sort_keys: Annotated[
         bool, msgspec.Meta(description="as Dolma's mixer: keys in alphabetical order, the last part `.json.gz`")
     ] = False

@@ -10,7 +10,7 @@ format": keys and their order, folders, names of files.
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -77,6 +77,12 @@ class MlFilter(Writer):
 
     `dump` sets the dump. Without it, the dump is the ``corpus``, ``dump`` or ``crawl`` of the metadata, or the name of
     a crawl (``CC-MAIN-2014-41``) in the path of the shard or in the source, or else the source itself.
+
+    Attributes:
+        language: the attribute with label and prob, or the field (`metadata.language`)
+        statistics: the attribute whose fields go into the metadata; null: none
+        dump: the dump of all documents: `2014-41`
+        others: keep the other fields of the documents' metadata, too
     """
 
     VERSION = "2"
@@ -96,14 +102,10 @@ class MlFilter(Writer):
         "file_path": "where the document comes from",
     }
 
-    language: Annotated[
-        str, msgspec.Meta(description="the attribute with label and prob, or the field (`metadata.language`)")
-    ] = "language"
-    statistics: Annotated[
-        str | None, msgspec.Meta(description="the attribute whose fields go into the metadata; null: none")
-    ] = "statistics"
-    dump: Annotated[str | None, msgspec.Meta(description="the dump of all documents: `2014-41`")] = None
-    others: Annotated[bool, msgspec.Meta(description="keep the other fields of the documents' metadata, too")] = False
+    language: str = "language"
+    statistics: str | None = "statistics"
+    dump: str | None = None
+    others: bool = False
 
     def __post_init__(self) -> None:
         if self.dump is not None:

@@ -81,6 +81,13 @@ class Oscar(Writer):
 
     With `schema` 23.01 the annotations are ``quality_warnings``; ``harmful_pp``, ``tlsh`` and ``categories`` are null
     unless the options name attributes for them. In ``metadata``, the fields of `set` rules follow.
+
+    Attributes:
+        schema: the release (in quotes) whose fields are written
+        identification: the attribute with label and prob of the document
+        sentence_identifications: the attribute with label and prob, or null, of each line
+        annotation: an attribute with a list of annotations (`oscar.annotation`); those of rules follow
+        labels: label -> the label to write instead; default: for 23.01 `{als: gsw, eml: x-eml}`, as released
     """
 
     FIELDS = True
@@ -118,20 +125,11 @@ class Oscar(Writer):
         "sentence_identifications": "language of each line of the content; null where it is not certain",
     }
 
-    schema: Annotated[
-        Literal["22.01", "23.01"], msgspec.Meta(description="the release (in quotes) whose fields are written")
-    ] = "22.01"
-    identification: Annotated[str, msgspec.Meta(description="the attribute with label and prob of the document")] = (
-        "language"
-    )
-    sentence_identifications: Annotated[
-        str, msgspec.Meta(description="the attribute with label and prob, or null, of each line")
-    ] = "line_language"
+    schema: Literal["22.01", "23.01"] = "22.01"
+    identification: str = "language"
+    sentence_identifications: str = "line_language"
 
-    annotation: Annotated[
-        str | None,
-        msgspec.Meta(description="an attribute with a list of annotations (`oscar.annotation`); those of rules follow"),
-    ] = None
+    annotation: str | None = None
     harmful_pp: Annotated[
         str | None, msgspec.Meta(description="for 23.01: an attribute with a number (`oscar.harmful_pp`)")
     ] = None
@@ -139,12 +137,7 @@ class Oscar(Writer):
     categories: Annotated[
         str | None, msgspec.Meta(description="for 23.01: an attribute with a list of texts (`oscar.categories`)")
     ] = None
-    labels: Annotated[
-        dict[str, str] | None,
-        msgspec.Meta(
-            description="label -> the label to write instead; default: for 23.01 `{als: gsw, eml: x-eml}`, as released"
-        ),
-    ] = None
+    labels: dict[str, str] | None = None
     warc_headers: Annotated[
         dict[str, str],
         msgspec.Meta(

@@ -7,7 +7,7 @@ read without being told the types.
 import functools
 import re
 from collections.abc import Collection, Generator, Iterable, Iterator
-from typing import IO, Annotated, Any, Literal, Self
+from typing import IO, Any, Literal, Self
 
 import msgspec
 
@@ -95,6 +95,12 @@ class Parquet(Labelling, Writer):
 
     Texts of ours that may be long are Arrow's `large_string`, which other readers take for text. Files need the package
     pyarrow: `tagmix[parquet]`.
+
+    Attributes:
+        attributes: merge the attributes of the mix into the column; those already there are kept
+        row_group_size: bytes of a row group before compression, exceeded only by a document that is larger; what
+            writing, and most readers, hold in memory
+        codec: compression inside the files
     """
 
     VERSION = "2"
@@ -112,19 +118,9 @@ class Parquet(Labelling, Writer):
 
     by: By = None
     name: Name = "documents"
-    attributes: Annotated[
-        bool, msgspec.Meta(description="merge the attributes of the mix into the column; those already there are kept")
-    ] = False
-    row_group_size: Annotated[
-        Size,
-        msgspec.Meta(
-            description="bytes of a row group before compression, exceeded only by a document that is larger; what "
-            "writing, and most readers, hold in memory"
-        ),
-    ] = Size(64 << 20)
-    codec: Annotated[
-        Literal["zstd", "snappy", "gzip", "none"], msgspec.Meta(description="compression inside the files")
-    ] = "zstd"
+    attributes: bool = False
+    row_group_size: Size = Size(64 << 20)
+    codec: Literal["zstd", "snappy", "gzip", "none"] = "zstd"
 
     def check_installed(self) -> None:
         require_extra("parquet", "Parquet files", "pyarrow")

@@ -27,6 +27,9 @@ class Text(Writer):
     A blank line ends each piece. So blank lines inside a document are left out, and counted. With ``line``, all lines
     of a document in one language are one piece, as in OSCAR 21.09. With ``block``, a line of another language between
     them begins a new piece, as in OSCAR 2019. Lines without a language are left out, and counted.
+
+    Attributes:
+        layout: `en.txt.gz`, or `en/en.txt.gz` as OSCAR 2019 and 21.09 were released
     """
 
     SUFFIX = ".txt"
@@ -38,10 +41,7 @@ class Text(Writer):
         bool,
         msgspec.Meta(description="whether a blank line ends each piece; without, a file is lines and nothing else"),
     ] = True
-    layout: Annotated[
-        Literal["flat", "folders"],
-        msgspec.Meta(description="`en.txt.gz`, or `en/en.txt.gz` as OSCAR 2019 and 21.09 were released"),
-    ] = "flat"
+    layout: Literal["flat", "folders"] = "flat"
     identification: Annotated[
         str, msgspec.Meta(description="for documents: the attribute, or field (`metadata.language`), with the label")
     ] = "language"

@@ -36,21 +36,24 @@ class Tokens(Labelling, Writer):
     pieces of documents and padding begin, and where the file ends. ``FILE.trace`` says which document each token is of,
     and which stretch of its text it stands for; ``FILE.ids`` has the ids for it (see `toolkit trace`). Needs the
     package tokenizers: `tagmix[tokens]`.
+
+    Attributes:
+        tokenizer: a file `tokenizer.json`: path, URL, or a known name
+        eod: the token at the end of each document, as the tokenizer calls it; null for none
+        bos: a token at the beginning of each document; null for none
+        sequence_length: tokens of a sequence; null: documents
+        pad: the token that fills sequences; null: `eod`
+        layout: `one` output, divided into parts; `inputs`: a file for each shard, with its name
     """
 
     VERSION = "2"
     CONCATENATES = False
     HAS_TEXT = False
 
-    tokenizer: Annotated[Model, msgspec.Meta(description="a file `tokenizer.json`: path, URL, or a known name")]
-    eod: Annotated[
-        str | None,
-        msgspec.Meta(description="the token at the end of each document, as the tokenizer calls it; null for none"),
-    ]
+    tokenizer: Model
+    eod: str | None
     files: Annotated[Literal["pbin", "dolma", "megatron", "numpy"], msgspec.Meta(description="what is written")]
-    bos: Annotated[str | None, msgspec.Meta(description="a token at the beginning of each document; null for none")] = (
-        None
-    )
+    bos: str | None = None
     literal: Annotated[
         bool,
         msgspec.Meta(
@@ -65,9 +68,7 @@ class Tokens(Labelling, Writer):
             "then have no tokens; null: only with `files: dolma`, as Dolma does"
         ),
     ] = None
-    sequence_length: Annotated[
-        Annotated[int, msgspec.Meta(ge=2)] | None, msgspec.Meta(description="tokens of a sequence; null: documents")
-    ] = None
+    sequence_length: Annotated[int, msgspec.Meta(ge=2)] | None = None
     packing: Annotated[
         Literal["cut", "fit"],
         msgspec.Meta(
@@ -75,17 +76,14 @@ class Tokens(Labelling, Writer):
             "`fit` keeps documents whole and pads each"
         ),
     ] = "cut"
-    pad: Annotated[str | None, msgspec.Meta(description="the token that fills sequences; null: `eod`")] = None
+    pad: str | None = None
     ids: Annotated[
         bool,
         msgspec.Meta(description="whether ``FILE.ids`` is written; without it, `toolkit trace` reads the documents"),
     ] = True
     by: By = None
     name: Name = "tokens"
-    layout: Annotated[
-        Literal["one", "inputs"],
-        msgspec.Meta(description="`one` output, divided into parts; `inputs`: a file for each shard, with its name"),
-    ] = "one"
+    layout: Literal["one", "inputs"] = "one"
 
     def check_installed(self) -> None:
         for option in ("eod", "bos", "pad"):

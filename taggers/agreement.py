@@ -43,10 +43,7 @@ class Agreement(Tagger):
 
     EXAMPLES = (
         Example(
-            "",
-            Agreed(None, 0, 0, 0.0),
-            options={"of": THREE},
-            attributes={"of[0]": None, "of[1]": None, "of[2]": None},
+            "", Agreed(None, 0, 0, 0.0), options={"of": THREE}, attributes={"of[0]": None, "of[1]": None, "of[2]": None}
         ),
         Example(
             "Das ist ein Satz.",

@@ -54,11 +54,7 @@ class FasttextLabel(Tagger):
 
     EXAMPLES = (
         Example("", Labels(None, 0.0, {}), options=LID),
-        Example(
-            "The library opens\nat nine.",
-            Labels("en", 0.8747396, {"en": 0.8747396}),
-            options=LID | {"k": 1},
-        ),
+        Example("The library opens\nat nine.", Labels("en", 0.8747396, {"en": 0.8747396}), options=LID | {"k": 1}),
         Example(
             "Η βιβλιοθήκη ανοίγει στις εννέα.",
             Labels("el", 0.98514825, {"el": 0.98514825, "en": 0.005759463}),

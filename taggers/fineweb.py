@@ -77,18 +77,12 @@ class Fineweb(Tagger):
     """
 
     EXAMPLES = (
-        Example(
-            "",
-            Ratios(0, 0.0, 0.0, 0.0, 0.0),
-        ),
+        Example("", Ratios(0, 0.0, 0.0, 0.0, 0.0)),
         Example(
             "The library is open.\n\nMenu\nMenu\nEverybody is welcome in all of our rooms\r\n",
             Ratios(4, 0.25, 0.75, 0.058823529411764705, 0.35714285714285715),
         ),
-        Example(
-            "図書館は九時に開きます。\nMenü\nMenü",
-            Ratios(3, 0.3333333333333333, 1.0, 0.2, 0.15384615384615385),
-        ),
+        Example("図書館は九時に開きます。\nMenü\nMenü", Ratios(3, 0.3333333333333333, 1.0, 0.2, 0.15384615384615385)),
         Example(
             "The library's open.\n\nMenu\nMenu\n",
             Ratios(3, 0.3333333333333333, 0.6666666666666666, 0.14814814814814814, 0.5714285714285714),

@@ -32,10 +32,7 @@ class Head(Tagger):
             attributes={"embedding": [-0.151, -0.25, 0.05728]},
         ),
         Example(
-            "Η βιβλιοθήκη",
-            Said(1.36414, None, {}),
-            options=TINY,
-            attributes={"embedding": [0.09784, -0.462, 0.3098]},
+            "Η βιβλιοθήκη", Said(1.36414, None, {}), options=TINY, attributes={"embedding": [0.09784, -0.462, 0.3098]}
         ),
     )
 

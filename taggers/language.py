@@ -79,11 +79,7 @@ class Language(Tagger):
             Vote("en", 0.75, False, {"en": Share(2, 15, 0.75), "fr": Share(1, 3, 0.16666667)}),
             attributes={"lines": [EN, EN, FR]},
         ),
-        Example(
-            "été\n???",
-            Vote("fr", 0.625, False, {"fr": Share(1, 5, 0.625)}),
-            attributes={"lines": [FR, None]},
-        ),
+        Example("été\n???", Vote("fr", 0.625, False, {"fr": Share(1, 5, 0.625)}), attributes={"lines": [FR, None]}),
         Example(
             "ab\n\0\0\0c",
             Vote("en", 0.59999996, False, {"en": Share(1, 2, 0.59999996), "fr": Share(1, 1, 0.33333334)}),

@@ -48,11 +48,7 @@ class RepeatedNgrams(Tagger):
             Repetition(10, {"1": 0.8, "2": 0.8, "5": 0.0}, {"1": 0.5, "2": 0.5, "5": 0.0}),
             options={"n": [1, 2, 5]},
         ),
-        Example(
-            "été ÉTÉ été",
-            Repetition(3, {"2": 1.0}, {"2": 0.6666666666666666}),
-            options={"n": [2]},
-        ),
+        Example("été ÉTÉ été", Repetition(3, {"2": 1.0}, {"2": 0.6666666666666666}), options={"n": [2]}),
         Example("été ÉTÉ été", Repetition(3, {"2": 0.0}, {"2": 0.0}), options={"n": [2], "case": True}),
     )
 

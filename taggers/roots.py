@@ -97,10 +97,7 @@ class Roots(Tagger):
     """
 
     EXAMPLES = (
-        Example(
-            "",
-            Ratios(0, 0.0, 0.0, 0.0, None, None),
-        ),
+        Example("", Ratios(0, 0.0, 0.0, 0.0, None, None)),
         Example(
             "It is cold. It is cold.\nIt is cold and it is wet!\n",
             Ratios(13, 0.12195121951219512, 0.4444444444444444, 0.32, 0.6923076923076923, None),

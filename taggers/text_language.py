@@ -43,10 +43,7 @@ class TextLanguage(Tagger):
 
     EXAMPLES = (
         Example("", Guess(None, 0.0, [])),
-        Example(
-            "The library opens\nat nine.",
-            Guess("en", 0.8747396, []),
-        ),
+        Example("The library opens\nat nine.", Guess("en", 0.8747396, [])),
         Example(
             "Η βιβλιοθήκη ανοίγει στις εννέα.",
             Guess("el", 0.98514825, [Prediction("el", 0.98514825), Prediction("en", 0.005759463)]),

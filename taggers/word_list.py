@@ -97,20 +97,14 @@ class WordList(Tagger):
             options={"lists": None, "words": ["ipsum", "lorem ipsum"]},
         ),
         Example(
-            "Où est l'été ? OÙ ?",
-            Hits(3, 3, 2, 750.0),
-            options={"lists": None, "words": ["où", "est l'été", "e"]},
+            "Où est l'été ? OÙ ?", Hits(3, 3, 2, 750.0), options={"lists": None, "words": ["où", "est l'été", "e"]}
         ),
         Example(
             "東京都に行った",
             Hits(2, 2, 2, 285.7142857142857),
             options={"lists": None, "words": ["東京", "京都", "東京"], "language": "ja"},
         ),
-        Example(
-            "Smart art",
-            Hits(1, 2, 1, 1000.0),
-            options={"lists": None, "words": ["ART"], "match": "strings"},
-        ),
+        Example("Smart art", Hits(1, 2, 1, 1000.0), options={"lists": None, "words": ["ART"], "match": "strings"}),
     )
 
     VERSION = "2"

@@ -85,6 +85,7 @@ def test_data_needs_neither_compiled_code_nor_models_nor_downloads() -> None:
         "toolkit.config.docstrings",
         "toolkit.storage.json_files",
         "toolkit.distribution",
+        "toolkit.lazy_numpy",
         "toolkit.session",
     }
 

@@ -14,20 +14,10 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import NoReturn
 
-from toolkit import bootstrap, command_line, distribution
+from toolkit import bootstrap, command_line, distribution, interrupts
 from toolkit.command_line import Options
 from toolkit.errors import ToolkitError, advice, did_you_mean, indented
 from toolkit.execution import processes
-from toolkit.interrupts import (
-    GOES_ON,
-    STATUS,
-    Terminated,
-    acknowledge,
-    is_signalled,
-    is_terminated,
-    keep_status,
-    note_signals,
-)
 from toolkit.session import Session
 from toolkit.storage.addresses import redact_url
 
@@ -56,7 +46,7 @@ def _main(arguments: Sequence[str] | None, prog: str) -> int:
     except Exception as error:
         if debug:
             raise
-        if is_signalled():  # what is given up because of it may have an error of its own
+        if interrupts.is_signalled():  # what is given up because of it may have an error of its own
             return _interrupted(error)
         return _failed(error)
 
@@ -162,11 +152,11 @@ def _tell(message: str) -> None:
 
 
 def _interrupted(error: BaseException) -> int:
-    by_signal = isinstance(error, Terminated) or is_terminated()
-    acknowledge()
+    by_signal = isinstance(error, interrupts.Terminated) or interrupts.is_terminated()
+    interrupts.acknowledge()
     event = "terminated" if by_signal else "interrupted"
-    print(f"{event}; {GOES_ON}", file=sys.stderr)
-    return STATUS if by_signal else 130
+    print(f"{event}; {interrupts.GOES_ON}", file=sys.stderr)
+    return interrupts.STATUS if by_signal else 130
 
 
 def _called() -> str:
@@ -194,7 +184,7 @@ def entry() -> NoReturn:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # what PYTHONIOENCODING, or a terminal, has no letter for
     status = main(prog=_called())
-    keep_status(status)
+    interrupts.keep_status(status)
     _end(status)
 
 
@@ -213,7 +203,7 @@ def _hear_signals() -> None:
     """Let signals interrupt the command, to tidy up; before, they end the program at once."""
     if processes.is_program:
         bootstrap.collect_garbage()
-        note_signals(Terminated)
+        interrupts.note_signals(interrupts.Terminated)
 
 
 if __name__ == "__main__":

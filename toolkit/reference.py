@@ -269,8 +269,7 @@ def _rules() -> list[str]:
         "",
     ]
     for form in all_forms():
-        about = str(inspect.getdoc(form))
-        lines += [f"## {form.KEY}{f': {form.WORD}' if form.WORD else ''}", "", about, ""]
+        lines += [f"## {form.KEY}{f': {form.WORD}' if form.WORD else ''}", "", documentation(form), ""]
         lines += _options(form)
     return lines
 

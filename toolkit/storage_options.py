@@ -51,32 +51,32 @@ MAX_WINDOW = Size(2 << 30)
 
 
 class StorageOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings beside AWS's usual environment variables and files."""
+    """Settings beside AWS's usual environment variables and files.
 
-    endpoint_url: Annotated[str | None, msgspec.Meta(description="the address of an S3 server other than Amazon's")] = (
-        None
-    )
-    region: Annotated[str | None, msgspec.Meta(description="the region of the buckets")] = None
-    profile: Annotated[str | None, msgspec.Meta(description="the section of the AWS credentials file")] = None
+    Attributes:
+        endpoint_url: the address of an S3 server other than Amazon's
+        region: the region of the buckets
+        profile: the section of the AWS credentials file
+        request_payer: pay for requests to buckets that ask for it
+        anonymous: use no credentials, for public buckets
+        max_window: the largest window of a zstd or xz file that is read (at most 2 GiB): the memory that an open file
+            may take
+        stores: stores of your own, by scheme: `package.module:Class` or `path/file.py:Class`
+    """
+
+    endpoint_url: str | None = None
+    region: str | None = None
+    profile: str | None = None
     addressing_style: Annotated[
         Literal["auto", "path", "virtual"], msgspec.Meta(description="where a URL has the bucket's name")
     ] = "auto"
-    request_payer: Annotated[bool, msgspec.Meta(description="pay for requests to buckets that ask for it")] = False
-    anonymous: Annotated[bool, msgspec.Meta(description="use no credentials, for public buckets")] = False
+    request_payer: bool = False
+    anonymous: bool = False
     give_up: Annotated[
         Duration, msgspec.Meta(description="how long the toolkit waits for a host that has answered in this run")
     ] = Duration(300)
-    max_window: Annotated[
-        Size,
-        msgspec.Meta(
-            description="the largest window of a zstd or xz file that is read (at most 2 GiB): the memory that an "
-            "open file may take"
-        ),
-    ] = MAX_WINDOW
-    stores: Annotated[
-        dict[Annotated[str, msgspec.Meta(pattern="^[a-z][a-z0-9+.-]*$")], str],
-        msgspec.Meta(description="stores of your own, by scheme: `package.module:Class` or `path/file.py:Class`"),
-    ] = {}
+    max_window: Size = MAX_WINDOW
+    stores: dict[Annotated[str, msgspec.Meta(pattern="^[a-z][a-z0-9+.-]*$")], str] = {}
 
     def __post_init__(self) -> None:
         if self.max_window > MAX_WINDOW:

@@ -151,7 +151,7 @@ def test_a_refit_that_is_killed_leaves_no_values_of_two_maps(
 
     with monkeypatch.context() as patch:
         patch.setattr(
-            "toolkit.whole_corpus.resolve.save_resolution" if last else "toolkit.records.sets.forget_all", killed
+            "toolkit.whole_corpus.records.save_resolution" if last else "toolkit.records.sets.forget_all", killed
         )
         with pytest.raises(KeyboardInterrupt):
             mapped(tmp_path, both, refit=True)

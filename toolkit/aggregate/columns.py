@@ -8,7 +8,7 @@ import copy
 import dataclasses
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -16,6 +16,7 @@ from toolkit import partials
 from toolkit.aggregate import keys
 from toolkit.data import row_index
 from toolkit.execution.executors import Report
+from toolkit.lazy_numpy import np
 from toolkit.mix.effects.preview import BLOCK, blocks
 from toolkit.mix.join import JoinedShard, Joiner, joint_blocks
 from toolkit.rules.expressions import WHOLE
@@ -23,9 +24,6 @@ from toolkit.rules.ruleset import RuleSet
 from toolkit.storage.paths import escape_path, join
 from toolkit.storage.record_log import Group
 from toolkit.text.counting import COLUMNS
-
-if TYPE_CHECKING:
-    import numpy as np
 
 VERSION = 1
 
@@ -54,8 +52,6 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
 
     def array(self, data: bytes) -> "np.ndarray[Any, Any]":
         """Return one of the columns."""
-        import numpy as np
-
         return np.frombuffer(data, dtype="<i4")
 
 
@@ -83,8 +79,6 @@ def columns_of(work: JoinedShard, folder: str, report: Report, group: Group | No
 
 
 def _count(work: JoinedShard, content: str, report: Report) -> Columns:
-    import numpy as np
-
     numbers: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
     places: dict[str, list[np.ndarray[Any, Any]]] = {kind: [] for kind in KINDS}
     lines: list[np.ndarray[Any, Any]] = []
@@ -130,8 +124,6 @@ def rows_of(work: JoinedShard, rules: RuleSet, columns: Columns) -> Iterator[key
         rules: Rules that say which attributes are needed.
         columns: Columns of its documents.
     """
-    import numpy as np
-
     lines, words = columns.array(columns.lines), columns.array(columns.words)
     places = {kind: columns.array(data) for kind, data in columns.places.items()}
     number = 0

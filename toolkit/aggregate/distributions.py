@@ -10,6 +10,7 @@ import msgspec
 from toolkit.aggregate.histogram import Histogram, quantile
 from toolkit.data.schema import FLOAT, INT, SPANS, Type, field_name
 from toolkit.errors import DataError
+from toolkit.lazy_numpy import np
 
 EXACT = 256
 """Different values up to which each is counted."""
@@ -159,8 +160,6 @@ class _Counting:
 
     def fold(self) -> None:
         """Put the pending numbers into the histogram."""
-        import numpy as np
-
         numbers = [float(min(max(value, -_GREATEST), _GREATEST)) for value in self.pending]  # JSON has any integers
         self.numbers.add(np.array(numbers), np.array(list(self.pending.values())))
         self.pending = Counter()

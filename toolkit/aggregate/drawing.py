@@ -294,10 +294,7 @@ def draw(bars: Bars, output: NamedOutput) -> None:
 
 
 def sizes_and_lengths(
-    sizes: Sequence[tuple[str, int]],
-    lengths: Sequence[Histogram],
-    suffix: str,
-    note: str = "",
+    sizes: Sequence[tuple[str, int]], lengths: Sequence[Histogram], suffix: str, note: str = ""
 ) -> bytes:
     """Return a picture: a bar for the size of each label and, if lengths are given, how long its documents are.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from toolkit.lazy_numpy import np
 from toolkit.storage.compression import compress_fast
 from toolkit.storage.outputs import RowOutput, Together
 from toolkit.storage.paths import join
@@ -43,8 +44,6 @@ class Groups:
         self._clear()
 
     def _clear(self) -> None:
-        import numpy as np
-
         self._places: dict[str, int] = {}
         self._sums = np.zeros((256, _WIDTH), dtype=np.int64)
 
@@ -55,14 +54,10 @@ class Groups:
             keys: Keys of each.
             rows: Measures of `toolkit.text.counting.measure`.
         """
-        import numpy as np
-
         self.add_sums(keys, np.hstack([np.ones((len(rows), 1), dtype=np.int64), rows]))
 
     def add_sums(self, keys: Sequence[str], rows: Any) -> None:
         """Add sums of other documents, as `Group` rows."""
-        import numpy as np
-
         places = [self._places.setdefault(key, len(self._places)) for key in keys]
         while len(self._places) > len(self._sums):
             self._sums = np.vstack([self._sums, np.zeros_like(self._sums)])

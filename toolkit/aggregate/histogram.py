@@ -11,12 +11,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-if TYPE_CHECKING:
-    import numpy as np
+from toolkit.lazy_numpy import np
 
 N = TypeVar("N", int, float)
 
@@ -70,8 +69,6 @@ class Histogram(msgspec.Struct):
 
     def add(self, numbers: "np.ndarray[Any, Any]", counts: "np.ndarray[Any, Any] | None" = None) -> None:
         """Add numbers, each once, or so many times; their sum is taken in their order."""
-        import numpy as np
-
         if not len(numbers):
             return
         counts = np.ones(len(numbers), dtype=np.int64) if counts is None else counts
@@ -144,8 +141,6 @@ def codes_of(numbers: "np.ndarray[Any, Any]", precision: int = 2) -> "np.ndarray
         numbers: float64.
         precision: significant digits of the buckets.
     """
-    import numpy as np
-
     base, first = 10**precision, 10 ** (precision - 1)
     size = np.abs(numbers)
     size = np.where(size < _TINY, 0.0, np.minimum(size, 9.9 * 10.0**_GREATEST))
@@ -169,8 +164,6 @@ def on_edges(numbers: "np.ndarray[Any, Any]", codes: "np.ndarray[Any, Any]") -> 
 
     Round numbers, which many documents have, are such edges.
     """
-    import numpy as np
-
     power, digits = np.divmod(np.abs(codes), 100)
     edges = _edges(digits + (codes < 0), power + _LEAST)
     result: np.ndarray[Any, Any] = np.where(codes == 0, numbers == 0, np.abs(numbers) == edges)
@@ -179,8 +172,6 @@ def on_edges(numbers: "np.ndarray[Any, Any]", codes: "np.ndarray[Any, Any]") -> 
 
 def _edges(digits: "np.ndarray[Any, Any]", power: "np.ndarray[Any, Any]", precision: int = 2) -> "np.ndarray[Any, Any]":
     """Return ``digits·10^(power - precision + 1)`` as the nearest floats."""
-    import numpy as np
-
     shift = power - precision + 1
     result: np.ndarray[Any, Any] = np.where(
         shift < 0, digits / 10.0 ** np.maximum(-shift, 0), digits * 10.0 ** np.maximum(shift, 0)
@@ -239,15 +230,11 @@ def edges(cells: Mapping[int, int], most: int, *, whole: bool = False) -> list[i
 
 
 def _array(numbers: Sequence[float]) -> "np.ndarray[Any, Any]":
-    import numpy as np
-
     return np.array(numbers, dtype=float)
 
 
 def _even(low: int, high: int, cells: Mapping[int, int], most: int, *, whole: bool) -> list[int]:
     """Return the codes of edges at equal distances; below a power of ten they may be nearer than above it."""
-    import numpy as np
-
     power = max(max(abs(low), abs(high)) // 100 + _LEAST - 1, 0 if whole else -99)
     begin, end, ten = edge_of(low), edge_of(high), 10.0 ** (power + 1)
     below = sum(count for code, count in cells.items() if -ten < edge_of(code) < ten)
@@ -366,8 +353,6 @@ class Spread:
         self, numbers: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]", stays: "np.ndarray[Any, Any]"
     ) -> None:
         """Add documents: their numbers, not a number for null; the numbers of their labels; 1 of those that stay."""
-        import numpy as np
-
         defined = ~np.isnan(numbers)
         if not defined.all():
             names = list(self.labels)
@@ -381,8 +366,6 @@ class Spread:
 
     def merge(self, other: Cells, labels: Sequence[str]) -> None:
         """Add other documents, with labels in the order of their numbers."""
-        import numpy as np
-
         mine = np.array([self.labels.setdefault(label, len(self.labels)) for label in labels], dtype=np.int64)
         number, rest = np.divmod(np.frombuffer(other.cells, dtype="<i8"), _OF_LABEL)
         self._append(mine[number] * _OF_LABEL + rest, np.frombuffer(other.counts, dtype="<i8"))
@@ -398,8 +381,6 @@ class Spread:
 
     def _folded(self) -> tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]:
         """Return cells, each once, sorted, with the sums of their counts."""
-        import numpy as np
-
         none = np.zeros(0, dtype=np.int64)
         result, places = np.unique(np.concatenate([none, *self._cells]), return_inverse=True)
         sums = np.zeros(len(result), dtype=np.int64)
@@ -426,8 +407,6 @@ class Spread:
             labels: Labels that are shown; all others are added up.
             whole: True if numbers are integers.
         """
-        import numpy as np
-
         cells, counts = self._folded()
         rest, stays = np.divmod(cells, 2)
         rest, edge = np.divmod(rest, 2)

@@ -7,17 +7,14 @@ one in which two sets differ the negative difference. Each shard keeps those tha
 import heapq
 from bisect import insort
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 import xxhash
 
 from toolkit.data.documents import Document
 from toolkit.data.urls import url_of
-
-if TYPE_CHECKING:
-    import numpy as np
-
+from toolkit.lazy_numpy import np
 
 Item = TypeVar("Item", bound=Any)
 
@@ -78,8 +75,6 @@ def add_ranks(
         rows: int64 of each document.
         distances: float64 of each document; none where they are drawn.
     """
-    import numpy as np
-
     if not len(hashes):
         return
     far = np.zeros(len(hashes)) if distances is None else distances

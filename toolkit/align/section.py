@@ -242,11 +242,13 @@ FORMATS = "parquet, arrow, jsonl, csv, tsv, annotations, label_studio or argilla
 
 
 class Common(ConfigStruct):
-    """The options of a set of ``align:``, for all formats; a format's own stand beside them."""
+    """The options of a set of ``align:``, for all formats; a format's own stand beside them.
 
-    from_: Annotated[list[str] | str, Description(description="paths, globs or folders of files with values")] = (
-        msgspec.field(name="from")
-    )
+    Attributes:
+        from_: paths, globs or folders of files with values
+    """
+
+    from_: list[str] | str = msgspec.field(name="from")
     format: Annotated[str | None, Description(description=f"{FORMATS}; default: by the files' names")] = None
     missing: Annotated[
         Literal["error", "null"] | None,

@@ -140,13 +140,7 @@ def works_to_write(
     settings = {key: key_schema.settings for key, key_schema in schema.keys.items()}
     return [
         ShardToWrite(
-            dataset=dataset,
-            shard=shard,
-            set=entry.set,
-            settings=settings,
-            folder=folder,
-            content="",
-            limit=limit,
+            dataset=dataset, shard=shard, set=entry.set, settings=settings, folder=folder, content="", limit=limit
         )
         for shard in shards
     ]

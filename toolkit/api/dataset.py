@@ -14,6 +14,7 @@ from toolkit.config.settings import ConfigNode
 from toolkit.data.documents import Document
 from toolkit.data.schema import is_number
 from toolkit.errors import ConfigError, DataError, did_you_mean
+from toolkit.lazy_numpy import np
 from toolkit.session import Session
 
 if TYPE_CHECKING:
@@ -55,8 +56,6 @@ def vectors_of(rows: "Iterable[Row]", attribute: str, path: Sequence[str]) -> Ve
     Raises:
         DataError: if a row has no vector, or of another length than the first.
     """
-    import numpy as np
-
     result = Vectors([], [], np.empty((0, 0), np.float16))
     parts: list[Array] = []
     block: list[list[float]] = []

@@ -363,11 +363,7 @@ def compare(
     broken += _add_texts(context, prepared, total)
     data = msgspec.convert(total, MixComparison, from_attributes=True)
     data.failed = broken
-    return Outcome(
-        text=tables.comparison(context.options.config or "", path, total),
-        data=data,
-        failures=broken,
-    )
+    return Outcome(text=tables.comparison(context.options.config or "", path, total), data=data, failures=broken)
 
 
 def _add_texts(context: Context, prepared: PreparedMix, comparison: explaining.Comparison) -> list[str]:

@@ -41,10 +41,7 @@ class Options(Looking, frozen=True, kw_only=True):
     """Options of ``toolkit clean``."""
 
     WRITES: ClassVar = True
-    EXAMPLES: ClassVar = (
-        "toolkit clean data/quickstart",
-        "toolkit clean -c crawl.yaml --forget cc/a.warc.wet.gz",
-    )
+    EXAMPLES: ClassVar = ("toolkit clean data/quickstart", "toolkit clean -c crawl.yaml --forget cc/a.warc.wet.gz")
 
     targets: Annotated[tuple[str, ...], Words("folders; settings, which override those of the file")] = ()
     dry_run: Annotated[bool, Flag("delete nothing; list the files")] = False

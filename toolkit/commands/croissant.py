@@ -6,14 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from toolkit.command_line import CommandResult, Flag, absent
-from toolkit.commands._description import (
-    DescriptionOptions,
-    facts_of,
-    is_replaced,
-    note_origin,
-    section,
-    split,
-)
+from toolkit.commands import _description
 from toolkit.describe import croissant, splits, versions
 from toolkit.describe.about import About, read_about
 from toolkit.describe.model import Facts
@@ -45,7 +38,7 @@ class CroissantFile(CommandResult, kw_only=True):
     fresh: bool = absent()
 
 
-class Options(DescriptionOptions, frozen=True, kw_only=True):
+class Options(_description.DescriptionOptions, frozen=True, kw_only=True):
     """Options of ``toolkit croissant``."""
 
     EXAMPLES: ClassVar = (
@@ -61,14 +54,16 @@ class Options(DescriptionOptions, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Write, print (--dry-run) or check (--check) ``croissant.json``."""
-    about = read_about(section(context))
-    found_facts = facts_of(context, options, about.examples)
+    about = read_about(_description.section(context))
+    found_facts = _description.facts_of(context, options, about.examples)
     path = join(found_facts.root, croissant.NAME)
     dry_run = options.dry_run or options.check
     output = None if dry_run else NamedOutput(path, "")
-    goes = output and is_replaced(found_facts, croissant.NAME, overwrite=options.overwrite)
+    goes = output and _description.is_replaced(found_facts, croissant.NAME, overwrite=options.overwrite)
     old = None if goes else _old(path)
-    facts = split(context, about, found_facts, dry_run=dry_run or old is not None)  # not before the version is right
+    facts = _description.split(
+        context, about, found_facts, dry_run=dry_run or old is not None
+    )  # not before the version is right
     results = croissant.document(facts, about, options.spec or about.croissant)
     data = croissant.to_bytes(results)
     level, reasons = versions.due(old, results) if old else ("none", [])
@@ -87,9 +82,9 @@ def run(context: Context, options: Options) -> Outcome:
         result.document = results
         return Outcome(data.decode().rstrip("\n"), result, for_programs=True)
     if old is not None:
-        split(context, about, found_facts, dry_run=False)
+        _description.split(context, about, found_facts, dry_run=False)
     output.save(data)
-    note_origin(facts, croissant.NAME)
+    _description.note_origin(facts, croissant.NAME)
     splits.remove_others(facts.root, facts)
     sets = ", ".join(record.name for record in facts.records) or "none"
     text = f"{path}: {amount(len(facts.files), 'file')}, record sets: {sets}"

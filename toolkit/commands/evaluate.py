@@ -271,8 +271,7 @@ class Options(questions.SetOptions, frozen=True, kw_only=True):
         Words("a prediction, or two that are compared: SET.KEY[.field], or an expression", "PREDICTION | KEY=VALUE"),
     ] = ()
     against: Annotated[
-        str,
-        Flag("labels: SET.KEY[.field], an expression, or {files: …, id: …, value: …}", metavar="LABELS"),
+        str, Flag("labels: SET.KEY[.field], an expression, or {files: …, id: …, value: …}", metavar="LABELS")
     ]
     where: Annotated[str | None, Flag("use only documents for which the expression is true", metavar="EXPRESSION")] = (
         None
@@ -282,8 +281,7 @@ class Options(questions.SetOptions, frozen=True, kw_only=True):
         Flag("more groups than source, language and length: host, crawl, or an expression", metavar="WHAT"),
     ] = ()
     language: Annotated[
-        str | None,
-        Flag("the language of a document (language.label, if one set has it)", metavar="EXPRESSION"),
+        str | None, Flag("the language of a document (language.label, if one set has it)", metavar="EXPRESSION")
     ] = None
     attributes: Annotated[
         tuple[str, ...],
@@ -294,8 +292,7 @@ class Options(questions.SetOptions, frozen=True, kw_only=True):
         Flag("the task, if the types of the values do not decide it"),
     ] = None
     scale: Annotated[
-        str | None,
-        Flag("scale of the labels, '{range: [0, 5], step: 1}', '{values: […]}' or none", metavar="SCALE"),
+        str | None, Flag("scale of the labels, '{range: [0, 5], step: 1}', '{values: […]}' or none", metavar="SCALE")
     ] = None
     rounds: Annotated[int, Flag("bootstrap resamples (1000)", metavar="N")] = 1000
     seed: Annotated[int, Flag("seed of the bootstrap (0)", parse=natural)] = 0

@@ -54,8 +54,7 @@ class Options(Common, frozen=True, kw_only=True):
     targets: Annotated[
         tuple[str, ...],
         Words(
-            "a published output: a folder, s3://…, http(s)://… or hf://datasets/USER/NAME; storage.KEY=VALUE",
-            "RELEASE",
+            "a published output: a folder, s3://…, http(s)://… or hf://datasets/USER/NAME; storage.KEY=VALUE", "RELEASE"
         ),
     ] = ()
     label: Annotated[tuple[str, ...], Flag("a label to fetch, such as fr; may be repeated", metavar="LABEL")] = ()
@@ -120,13 +119,7 @@ def run(context: Context, options: Options) -> Outcome:
         return Outcome(f"{listed}\n\n{summary}", result)
     context.sweep(folder)
     jobs = [
-        FetchJob(
-            release.at(file.path),
-            target.path(file),
-            file,
-            target.was_fetched(file),
-            options.max_file,
-        )
+        FetchJob(release.at(file.path), target.path(file), file, target.was_fetched(file), options.max_file)
         for file in files.values()
     ]
     tasks = [Task(job.file.path, job, job.file.size or None) for job in jobs]

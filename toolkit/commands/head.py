@@ -112,11 +112,7 @@ def _way(dataset: Dataset, joined: Joined, places: Mapping[str, list[str]] | Non
 def _of_inputs(context: Context, options: Options) -> Outcome:
     """Show the first documents of each entry's first input, and their fields."""
     previews, failed = first_documents(context.inputs(asks_web=False), options.count)
-    return Outcome(
-        text="\n\n".join(map(show_preview, previews)),
-        data=InputHead(first=previews),
-        failures=failed,
-    )
+    return Outcome(text="\n\n".join(map(show_preview, previews)), data=InputHead(first=previews), failures=failed)
 
 
 def _outcome(documents: list[Joined], ways: Sequence[dict[str, Any]] = ()) -> Outcome:

@@ -73,12 +73,7 @@ def _check_paths(context: Context, kinds: dict[str, Sample]) -> None:
 
 
 def _copy(
-    context: Context,
-    outcome: Outcome,
-    entry: Entry,
-    signed: list[SignedShard],
-    content: copies.What,
-    copy: Copy,
+    context: Context, outcome: Outcome, entry: Entry, signed: list[SignedShard], content: copies.What, copy: Copy
 ) -> None:
     """Write a copy of a sample, if it is not there already."""
     dataset, kind = context.dataset, _sample(entry)

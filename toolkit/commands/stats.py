@@ -140,8 +140,7 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
     top: Annotated[int | None, Flag("show the N largest groups (1000)", metavar="N")] = None
     format: Annotated[Literal["markdown", "csv", "json"] | None, Flag("format of the tables (markdown)")] = None
     output: Annotated[
-        str | None,
-        Flag("write to this file: .md, .csv or .json; a picture to .png, .svg or .pdf", metavar="FILE"),
+        str | None, Flag("write to this file: .md, .csv or .json; a picture to .png, .svg or .pdf", metavar="FILE")
     ] = None
 
     def __post_init__(self) -> None:

@@ -169,11 +169,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
 
 
 def _outcome(
-    dataset: Dataset,
-    plan: Plan,
-    results: Sequence[Result[ShardDone]],
-    tagged: Collection[str],
-    unfinished: str,
+    dataset: Dataset, plan: Plan, results: Sequence[Result[ShardDone]], tagged: Collection[str], unfinished: str
 ) -> Outcome:
     """Return the outcome of tagging shards."""
     successes = [result.value for result in results if result.value]

@@ -24,6 +24,7 @@ from toolkit.describe import card, card_marks, croissant
 from toolkit.errors import ConfigError, DataError, ToolkitError, amount, short
 from toolkit.execution.executors import Report, Task
 from toolkit.ingest import section as ingest_section
+from toolkit.lazy_numpy import np
 from toolkit.mix import publish
 from toolkit.pages import card as card_page
 from toolkit.records import ingested, origins, sets, takedown
@@ -282,8 +283,6 @@ def find_copies(
         work: Shard to read.
         report: Told of what is done.
     """
-    import numpy as np
-
     report(0, 0)
     dataset, shard = work.dataset, work.shard
     own = {document.row for document in work.record.documents}

@@ -18,6 +18,7 @@ import msgspec
 from toolkit.config import settings as config
 from toolkit.config.settings import ConfigNode, ConfigStruct, Description
 from toolkit.errors import ConfigError, short
+from toolkit.lazy_numpy import np
 
 if TYPE_CHECKING:
     from numpy import dtype, ndarray
@@ -31,16 +32,17 @@ MOST_GRADES = 1000
 
 
 class Scale(ConfigStruct, omit_defaults=True):
-    """Values of a label, score or grade."""
+    """Values of a label, score or grade.
 
-    values: Annotated[
-        list[Grade] | None, Description(description="all values in their order: numbers that rise, or texts")
-    ] = None
-    range: Annotated[tuple[float, float] | None, Description(description="the least and the greatest number")] = None
-    step: Annotated[
-        Annotated[float, msgspec.Meta(gt=0)] | None,
-        Description(description="the distance between grades within `range`; without it any number is a value"),
-    ] = None
+    Attributes:
+        values: all values in their order: numbers that rise, or texts
+        range: the least and the greatest number
+        step: the distance between grades within `range`; without it any number is a value
+    """
+
+    values: list[Grade] | None = None
+    range: tuple[float, float] | None = None
+    step: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
     def check(self) -> None:
         """Raise ConfigError for incompatible options."""
@@ -177,8 +179,6 @@ def common(declared: Sequence[Declared]) -> Declared:
 
 def nearest(numbers: "Array", grades: "Array") -> "Array":
     """Return the nearest grade of each number, of two the higher one. `grades` rise."""
-    import numpy as np
-
     middles = (grades[1:] + grades[:-1]) / 2
     result: Array = grades[np.searchsorted(middles, numbers, side="right")]
     return result

@@ -13,19 +13,7 @@ import msgspec
 from toolkit.data import schema
 from toolkit.data.documents import BAD_ROW, explain_bad_row
 from toolkit.data.metadata_fields import DOCUMENT, METADATA, MOST_FIELDS, ROOTS
-from toolkit.data.schema import (
-    ANY,
-    FLOAT,
-    NEVER,
-    NULL,
-    SPAN,
-    SPANS,
-    Type,
-    from_json,
-    list_of,
-    nullable,
-    to_json,
-)
+from toolkit.data.schema import ANY, FLOAT, NEVER, NULL, SPAN, SPANS, Type, from_json, list_of, nullable, to_json
 from toolkit.data.tables.to_arrow import unified
 from toolkit.errors import DataError
 from toolkit.storage.json_files import decoder_of

@@ -21,7 +21,7 @@ import os
 import struct
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import xxhash
@@ -41,6 +41,7 @@ from toolkit.data.documents import (
 from toolkit.data.in_place import START, Begin, ShardLines
 from toolkit.data.metadata_fields import FieldCounts, paths_in
 from toolkit.errors import DataError
+from toolkit.lazy_numpy import np
 from toolkit.storage import Stat, artifact, ephemeral
 from toolkit.storage.artifact import Artifact, FileRecord
 from toolkit.storage.compression import compression_of
@@ -50,9 +51,6 @@ from toolkit.storage.paths import exists, join, remove, stat
 from toolkit.storage.reading import Lines, open_stored, version_read
 from toolkit.storage.record_log import Group
 from toolkit.storage.threads import for_each
-
-if TYPE_CHECKING:
-    import numpy as np
 
 P = TypeVar("P")
 A = TypeVar("A")
@@ -515,8 +513,6 @@ def clear_places(dataset: Dataset, shard: str, rows: Collection[int], together: 
 
 def hashes(dataset: Dataset, shard: str) -> "np.ndarray":
     """Return the hashes of source and id of all documents; errors as of `read`."""
-    import numpy as np
-
     return np.concatenate([np.zeros(0, "<u8"), *(block["hash"] for block in read(dataset, shard))])
 
 
@@ -527,8 +523,6 @@ def read(dataset: Dataset, shard: str, rows: int = 1 << 20) -> "Iterator[np.ndar
         DamagedIndex: behind the last block, if these are not the code points and bytes that were indexed; the index
             is deleted, so that the next run makes it anew, unless this one only looks.
     """
-    import numpy as np
-
     kind = np.dtype([("hash", "<u8"), ("chars", "<u4"), ("bytes", "<u4"), ("offset", "<u8")])
     path = path_of(dataset, shard)
     chars = size = 0

@@ -17,14 +17,19 @@ Texts = str | list[str]
 
 
 class Agent(ConfigStruct):
-    """A person or an organization."""
+    """A person or an organization.
 
-    name: Annotated[str, Description(description="the name of the person or organization")]
-    type: Annotated[
-        Literal["Organization", "Person"] | None, Description(description="Organization or Person; required")
-    ] = None
-    url: Annotated[str | None, Description(description="the page of the person or organization")] = None
-    email: Annotated[str | None, Description(description="the e-mail address")] = None
+    Attributes:
+        name: the name of the person or organization
+        type: Organization or Person; required
+        url: the page of the person or organization
+        email: the e-mail address
+    """
+
+    name: str
+    type: Literal["Organization", "Person"] | None = None
+    url: str | None = None
+    email: str | None = None
 
 
 class Rai(ConfigStruct):
@@ -58,40 +63,47 @@ class Rai(ConfigStruct):
 
 
 class About(ConfigStruct):
-    """The section ``about:``; what a description needs and it does not give is an error, nothing is made up."""
+    """The section ``about:``; what a description needs and it does not give is an error, nothing is made up.
 
-    name: Annotated[str | None, Description(description="the name of the dataset")] = None
+    Attributes:
+        name: the name of the dataset
+        license: a URL, preferably of https://spdx.org/licenses/
+        url: page of the dataset
+        creator: {type: Organization or Person, name, url, email}, or a list of these
+        date_published: 2026-01-31
+        version: MAJOR.MINOR.PATCH
+        keywords: words by which people find it
+        same_as: URLs of other pages of the same dataset
+        sd_license: URL: licence of the description itself
+        date_created: 2026-01-31
+        date_modified: 2026-01-31
+        in_language: BCP 47 codes; default: those of the labels
+        live: true: the data still grow; or globs of the files that grow. Such files are listed without size and
+            checksum
+        splits: {train: 0.98, test: 0.02}: a hash of the id decides; with `by: file` the mix divides its files by split
+        croissant: version (in quotes) of the specification; `--spec` overrides
+        rai: terms of the Croissant RAI vocabulary: limits, biases, uses …
+        usage: addresses of conditions of use, such as terms of DUO (Croissant 1.1)
+        disclosure: answers to fields of `toolkit disclose` that only people know, by id
+    """
+
+    name: str | None = None
     description: Annotated[str | None, Description(description="what it is, in some sentences")] = None
-    license: Annotated[Texts | None, Description(description="a URL, preferably of https://spdx.org/licenses/")] = None
-    url: Annotated[str | None, Description(description="page of the dataset")] = None
-    creator: Annotated[
-        list[Agent] | Agent | None,
-        Description(description="{type: Organization or Person, name, url, email}, or a list of these"),
-    ] = None
-    date_published: Annotated[str | None, Description(description="2026-01-31")] = None
+    license: Texts | None = None
+    url: str | None = None
+    creator: list[Agent] | Agent | None = None
+    date_published: str | None = None
     citation: Annotated[str | None, Description(description="how to cite it, preferably BibTeX")] = None
-    version: Annotated[str | None, Description(description="MAJOR.MINOR.PATCH")] = None
+    version: str | None = None
     publisher: Annotated[list[Agent] | Agent | None, Description(description="as `creator`")] = None
-    keywords: Annotated[list[str], Description(description="words by which people find it")] = []
-    same_as: Annotated[Texts | None, Description(description="URLs of other pages of the same dataset")] = None
-    sd_license: Annotated[Texts | None, Description(description="URL: licence of the description itself")] = None
-    date_created: Annotated[str | None, Description(description="2026-01-31")] = None
-    date_modified: Annotated[str | None, Description(description="2026-01-31")] = None
-    in_language: Annotated[Texts | None, Description(description="BCP 47 codes; default: those of the labels")] = None
-    live: Annotated[
-        bool | list[str],
-        Description(
-            description="true: the data still grow; or globs of the files that grow. Such files are listed "
-            "without size and checksum"
-        ),
-    ] = False
-    splits: Annotated[
-        dict[str, float | str],
-        Description(
-            description="{train: 0.98, test: 0.02}: a hash of the id decides; with `by: file` the mix divides "
-            "its files by split"
-        ),
-    ] = {}
+    keywords: list[str] = []
+    same_as: Texts | None = None
+    sd_license: Texts | None = None
+    date_created: str | None = None
+    date_modified: str | None = None
+    in_language: Texts | None = None
+    live: bool | list[str] = False
+    splits: dict[str, float | str] = {}
     examples: Annotated[
         int,
         msgspec.Meta(ge=0),
@@ -100,23 +112,12 @@ class About(ConfigStruct):
             "how many samples the card has; 0: none"
         ),
     ] = 3
-    scores: Annotated[
-        bool,
-        Description(description="whether the card has distributions of attributes"),
-    ] = True
-    croissant: Annotated[
-        Literal["1.0", "1.1"], Description(description="version (in quotes) of the specification; `--spec` overrides")
-    ] = "1.0"
-    rai: Annotated[Rai, Description(description="terms of the Croissant RAI vocabulary: limits, biases, uses …")] = (
-        Rai()
-    )
+    scores: Annotated[bool, Description(description="whether the card has distributions of attributes")] = True
+    croissant: Literal["1.0", "1.1"] = "1.0"
+    rai: Rai = Rai()
 
-    usage: Annotated[
-        Texts | None, Description(description="addresses of conditions of use, such as terms of DUO (Croissant 1.1)")
-    ] = None
-    disclosure: Annotated[
-        dict[str, str], Description(description="answers to fields of `toolkit disclose` that only people know, by id")
-    ] = {}
+    usage: Texts | None = None
+    disclosure: dict[str, str] = {}
 
     @property
     def shares(self) -> dict[str, float]:

@@ -11,17 +11,8 @@ from toolkit.aggregate.samples import CHARS
 from toolkit.aggregate.tables import markdown, mix_markdown, percent, size, without_html
 from toolkit.data.excerpts import escaped
 from toolkit.data.schema import ANY, Type
-from toolkit.describe import card_marks, card_numbers, provenance
+from toolkit.describe import card_head, card_marks, card_numbers, provenance
 from toolkit.describe.about import About, as_list
-from toolkit.describe.card_head import (
-    KEYS,
-    HubConfiguration,
-    comments,
-    documents_of,
-    head,
-    identifier,
-    loaded_otherwise,
-)
 from toolkit.describe.card_numbers import CardCounts, code, fenced
 from toolkit.describe.fields import bare
 from toolkit.describe.model import Facts, FileGroup, Mixture
@@ -84,7 +75,7 @@ class CardExtras(msgspec.Struct, frozen=True):
 def document(
     facts: Facts,
     about: About,
-    configurations: Sequence[HubConfiguration],
+    configurations: Sequence[card_head.HubConfiguration],
     numbers: CardCounts,
     previous: card_marks.UserParts,
     extras: CardExtras,
@@ -108,7 +99,7 @@ def document(
     }
     dates = {"published": about.date_published, "created": about.date_created, "modified": about.date_modified}
     otherwise: dict[str, list[str]] = {}
-    for name, how in loaded_otherwise(facts):
+    for name, how in card_head.loaded_otherwise(facts):
         otherwise.setdefault(how, []).append(name)
     render = _renderer(
         {
@@ -134,7 +125,9 @@ def document(
     texts = {title: render(title.lower().replace(" ", "_")) or _NOTHING.get(title, "") for title in TITLES}
     title = without_html(about.name or facts.root.rstrip("/").rpartition("/")[2])
     sections = [("", render("introduction")), *((title, text) for title, text in texts.items() if text)]
-    return card_marks.write(head(facts, about, configurations), title, sections, previous, extras.path, comments(about))
+    return card_marks.write(
+        card_head.head(facts, about, configurations), title, sections, previous, extras.path, card_head.comments(about)
+    )
 
 
 def _renderer(values: Mapping[str, Any]) -> Callable[[str], str]:
@@ -171,7 +164,7 @@ def _environment() -> Any:
         "code": code,
         "codes": lambda names: ", ".join(map(code, names)),
         "line": _line,
-        "licence": lambda url: f"[{name}]({url})" if (name := identifier(url)) else f"<{url}>",
+        "licence": lambda url: f"[{name}]({url})" if (name := card_head.identifier(url)) else f"<{url}>",
         "as_list": as_list,
         "mix_table": mix_markdown,
         "sample": card_numbers.sample,
@@ -189,7 +182,7 @@ def read(path: str, text: str, about: About) -> card_marks.UserParts:
     """
     rai = (item for value in about.rai.terms().values() for item in as_list(value) if isinstance(item, str))
     texts = [about.description or "", about.citation or "", *rai]
-    return card_marks.read(path, text, KEYS, card_marks.headings("\n".join(texts)) - set(TITLES))
+    return card_marks.read(path, text, card_head.KEYS, card_marks.headings("\n".join(texts)) - set(TITLES))
 
 
 # --- values of the template -------------------------------------------------------------------------------------------
@@ -205,7 +198,7 @@ def _agents(agents: Any) -> str:
 
 def _amounts(facts: Facts) -> str:
     """Return how much there is, in a sentence."""
-    rows, stored = documents_of(facts), sum(file.size for file in facts.files)
+    rows, stored = card_head.documents_of(facts), sum(file.size for file in facts.files)
     parts = ["" if rows is None else amount(rows, "document")]
     if facts.labels:
         labels = [label.label for label in facts.labels]

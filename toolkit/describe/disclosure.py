@@ -327,12 +327,7 @@ def disclosed(form: DisclosureForm, facts: Facts, about: About, counted: FormCou
             answers.append(result)
     blank = [answer.id for answer in answers if not answer.origin]
     return Disclosure(
-        title=form.title,
-        source=form.source,
-        date=form.date,
-        suffixes=counted.suffixes,
-        answers=answers,
-        blank=blank,
+        title=form.title, source=form.source, date=form.date, suffixes=counted.suffixes, answers=answers, blank=blank
     )
 
 

@@ -13,20 +13,8 @@ from toolkit.config.scale import Scale, declared_in
 from toolkit.data import schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.schema import Type
-from toolkit.describe import provenance, records
+from toolkit.describe import model, provenance, records
 from toolkit.describe.fields import bare, completed, fields_of, with_maps
-from toolkit.describe.model import (
-    DataFile,
-    ExampleRow,
-    Facts,
-    FileGroup,
-    Label,
-    PathField,
-    RecordField,
-    RecordType,
-    Split,
-    Undescribed,
-)
 from toolkit.describe.records import DOCUMENT, MEDIA_TYPES, DescribeRequest, media_type
 from toolkit.describe.scan import FileScan, ScanJob, sha256_of
 from toolkit.errors import DAMAGED, ConfigError, DataError, MissingExtra
@@ -62,10 +50,10 @@ class OutputLabels(NamedTuple):
     """
 
     name: str
-    labels: list[Label]
+    labels: list[model.Label]
     languages: list[str]
-    places: list[PathField]
-    splits: list[Split]
+    places: list[model.PathField]
+    splits: list[model.Split]
 
 
 def labelling(
@@ -91,28 +79,32 @@ def labelling(
     return OutputLabels("language", labels, languages, _places("language", writer, paths, labels), [])
 
 
-def _parted(manifest: Manifest, writer: Writer, paths: Sequence[str], labels: Sequence[Label]) -> OutputLabels:
+def _parted(manifest: Manifest, writer: Writer, paths: Sequence[str], labels: Sequence[model.Label]) -> OutputLabels:
     """Return the labels of files in folders by split.
 
     The label is read from the file's name: readers take a field that refers to another one, as that of the split does,
     and any other by the same property of the file, for one.
     """
-    merged: dict[str, list[Label]] = {}
+    merged: dict[str, list[model.Label]] = {}
     for item in labels:
         merged.setdefault(manifest.label_of_rows(item.label), []).append(item)
     results = [
-        Label(label, sum(label.documents or 0 for label in some), [path for label in some for path in label.paths])
+        model.Label(
+            label, sum(label.documents or 0 for label in some), [path for label in some for path in label.paths]
+        )
         for label, some in sorted(merged.items())
     ]
     splits = [
-        Split(name, share, sum(t.documents for label, t in manifest.labels.items() if label.startswith(f"{name}/")))
+        model.Split(
+            name, share, sum(t.documents for label, t in manifest.labels.items() if label.startswith(f"{name}/"))
+        )
         for name, share in manifest.splits.items()
     ]
     name = "language" if _is_language(manifest, writer, results) else "label"
     suffix = re.escape(_suffix(paths))
     before = re.escape(writer.stem(ANY_LABEL).partition(ANY_LABEL)[0])
     places = [
-        PathField(
+        model.PathField(
             "split", "The split that the file is of, from its path.", f"^{before}([^/]+)/.+{suffix}$", "splits/name"
         )
     ]
@@ -121,23 +113,23 @@ def _parted(manifest: Manifest, writer: Writer, paths: Sequence[str], labels: Se
     matches = ((re.match(pattern, base), label) for base, label in by_name.items())
     if results and all(match and match[1] == label for match, label in matches):
         about = f"The {name} that the file is of, from its name."
-        places.append(PathField(name, about, pattern, property="filename"))
+        places.append(model.PathField(name, about, pattern, property="filename"))
     return OutputLabels(name, results, [label.label for label in results] if name == "language" else [], places, splits)
 
 
-def _of_manifest(manifest: Manifest, writer: Writer) -> list[Label]:
+def _of_manifest(manifest: Manifest, writer: Writer) -> list[model.Label]:
     expression = writer.label()
     by_one = expression is not None and expression.startswith("'") and not manifest.relabels
     if by_one or (expression is None and not writer.parts_documents()):
         return []
     return [
-        Label(label, totals.documents, [part.path for part in manifest.parts if part.label == label])
+        model.Label(label, totals.documents, [part.path for part in manifest.parts if part.label == label])
         for label, totals in manifest.labels.items()
         if label != REJECTED
     ]
 
 
-def _of_files(paths: Sequence[str], scans: Sequence[FileScan], *, whole: bool) -> list[Label]:
+def _of_files(paths: Sequence[str], scans: Sequence[FileScan], *, whole: bool) -> list[model.Label]:
     results: dict[str, list[tuple[str, int]]] = {}
     for path, item in zip(paths, scans, strict=True):
         label = _of_file(path, item)
@@ -145,7 +137,7 @@ def _of_files(paths: Sequence[str], scans: Sequence[FileScan], *, whole: bool) -
             return []
         results.setdefault(label, []).append((path, item.number))
     return [
-        Label(label, sum(n for _, n in some) if whole else None, [path for path, _ in some])
+        model.Label(label, sum(n for _, n in some) if whole else None, [path for path, _ in some])
         for label, some in sorted(results.items())
     ]
 
@@ -159,14 +151,14 @@ def _of_file(path: str, scans: FileScan) -> str | None:
     return by_path if row_label is None or (by_path and by_path.lower() == row_label.lower()) else row_label
 
 
-def _is_language(manifest: Manifest | None, writer: Writer, labels: Sequence[Label]) -> bool:
+def _is_language(manifest: Manifest | None, writer: Writer, labels: Sequence[model.Label]) -> bool:
     if manifest is None:
         return not labels or any(is_known(label.label) for label in labels)
     by = manifest.settings["label"] or writer.label() or " ".join(value.path for value in writer.wants().values())
     return "language" in by and not manifest.routes
 
 
-def _places(name: str, writer: Writer, paths: Sequence[str], labels: Sequence[Label]) -> list[PathField]:
+def _places(name: str, writer: Writer, paths: Sequence[str], labels: Sequence[model.Label]) -> list[model.PathField]:
     """Return the path field for the label; none if no pattern fits all files."""
     suffix = _suffix(paths)
     by_path = {path: label.label for label in labels for path in label.paths}
@@ -177,7 +169,7 @@ def _places(name: str, writer: Writer, paths: Sequence[str], labels: Sequence[La
         matches = ((expression.match(path), label) for path, label in by_path.items())
         if all(match and match[1] == label for match, label in matches):
             about = f"the {name} that the file is of, from its path"
-            return [PathField(name, about, pattern, codes_of(name))]
+            return [model.PathField(name, about, pattern, codes_of(name))]
     return []
 
 
@@ -213,7 +205,7 @@ def suffix_in(path: str) -> str:
     return match[0] if match else ""
 
 
-def output_facts(folder: str, datasets: Sequence[Dataset], request: DescribeRequest) -> Facts:
+def output_facts(folder: str, datasets: Sequence[Dataset], request: DescribeRequest) -> model.Facts:
     """Return the facts about an output or a similar release.
 
     Args:
@@ -263,7 +255,7 @@ def output_facts(folder: str, datasets: Sequence[Dataset], request: DescribeRequ
     notes += records.notes_of(paths, scans, record)
     notes += [] if record else [records.not_read("documents", paths)]
     notes += [_LINES] if record and record.name == "lines" else []
-    return Facts(
+    return model.Facts(
         root=folder,
         groups=[group],
         files=files,
@@ -322,13 +314,14 @@ def _published(folder: str) -> tuple[publish.Manifest | None, list[str]]:
     return manifest, paths
 
 
-def _files(folder: str, manifest: publish.Manifest | None, files: list[DataFile]) -> list[DataFile]:
+def _files(folder: str, manifest: publish.Manifest | None, files: list[model.DataFile]) -> list[model.DataFile]:
     """Return the files of an output: its parts, now with their splits, then lists of checksums."""
     if manifest:
         labels = {part.path: part.label for part in manifest.parts}
         files = [msgspec.structs.replace(file, split=manifest.split_of_files(labels[file.path])) for file in files]
     return files + [
-        DataFile(p, size_of(join(folder, p)), sha256, "text/plain") for p, sha256 in _checksum_files(folder, manifest)
+        model.DataFile(p, size_of(join(folder, p)), sha256, "text/plain")
+        for p, sha256 in _checksum_files(folder, manifest)
     ]
 
 
@@ -342,7 +335,7 @@ def _check_columns(writer: Writer, path: str) -> None:
 
 def _examples(
     folder: str, writer: Writer, paths: Sequence[str], number: int, max_bytes: int
-) -> tuple[list[ExampleRow], tuple[str, dict[str, Any] | str] | None, list[str]]:
+) -> tuple[list[model.ExampleRow], tuple[str, dict[str, Any] | str] | None, list[str]]:
     """Return the first rows and document, and a note on unreadable files."""
     if not number:
         return [], None, []
@@ -385,12 +378,12 @@ def _released(folder: str) -> list[str]:
 
 def _output_record(
     writer: Writer,
-    group: FileGroup,
+    group: model.FileGroup,
     types: dict[str, Type],
     absent: set[str],
-    examples: list[ExampleRow],
-    places: list[PathField],
-) -> RecordType | None:
+    examples: list[model.ExampleRow],
+    places: list[model.PathField],
+) -> model.RecordType | None:
     """Return the record type of an output's lines; None for what is compressed so that no reader takes it."""
     if group.media_type == MEDIA_TYPES[".txt"]:
         return _text_lines(group, places)
@@ -401,12 +394,12 @@ def _output_record(
         return records.documents(group, types, absent, examples, places)
     columns, refused = [*_columns(writer, types).items()], []
     if group.media_type == MEDIA_TYPES[".parquet"]:
-        refused = [Undescribed(name, "some files have no such column") for name in sorted(absent)]
+        refused = [model.Undescribed(name, "some files have no such column") for name in sorted(absent)]
         columns = [(name, type_) for name, type_ in columns if name not in absent]
     opened = [name for name, type_ in _declared(writer) if type_.kind == "object"]
     descriptions = {**(DOCUMENT if writer.COLUMNS else {}), **writer.ABOUT}
     fields, undescribed = fields_of(columns, opened, descriptions, ("file", "row", "language", "label"))
-    return RecordType(
+    return model.RecordType(
         name="documents",
         description="One record a document.",
         group=group.name,
@@ -418,7 +411,7 @@ def _output_record(
     )
 
 
-def _as_mixed(record: RecordType, manifest: publish.Manifest) -> RecordType:
+def _as_mixed(record: model.RecordType, manifest: publish.Manifest) -> model.RecordType:
     """Return the record type with a mix's knowledge: copies, ids that are not unique, scales."""
     if COPY in MixSettings.added_fields(manifest.settings):
         record = _by_copy(record)
@@ -433,7 +426,7 @@ def _as_mixed(record: RecordType, manifest: publish.Manifest) -> RecordType:
     return records.on_scales(record, declared)
 
 
-def _by_copy(record: RecordType) -> RecordType:
+def _by_copy(record: model.RecordType) -> model.RecordType:
     """Return the record type of repeated documents. Its keys include the number of the copy."""
     key, fields = record.key, []
     for field in record.fields:
@@ -453,7 +446,7 @@ def _by_copy(record: RecordType) -> RecordType:
 _COPY = "Number of the copy, from 1: the mix writes some documents several times."
 
 
-def _has_label(field: RecordField) -> bool:
+def _has_label(field: model.RecordField) -> bool:
     """Return true for a document's identification. The path repeats its label."""
     return field.name == "identification" and field.type.kind == "object"
 
@@ -469,17 +462,17 @@ def _id_key(writer: Writer, types: Mapping[str, Type]) -> list[str]:
 _LINES = "lines: described as the specification has it; mlcroissant takes lines of text for CSV, and fails at commas"
 
 
-def _text_lines(group: FileGroup, places: list[PathField]) -> RecordType:
+def _text_lines(group: model.FileGroup, places: list[model.PathField]) -> model.RecordType:
     """Return the record type of plain lines of text."""
-    return RecordType(
+    return model.RecordType(
         name="lines",
         description="One record a line of text; a blank line ends a document, or a piece of one.",
         group=group.name,
         key=[],
         places=[
             *places,
-            PathField("line", "The line, without its end.", property="lines"),
-            PathField("row", "Line in the file, from 0."),
+            model.PathField("line", "The line, without its end.", property="lines"),
+            model.PathField("row", "Line in the file, from 0."),
         ],
         fields=[],
     )
@@ -500,14 +493,16 @@ def _declared(writer: Writer) -> tuple[tuple[str, Type], ...]:
     return schema.from_annotation(writer.line(), type(writer).__name__).fields
 
 
-def _file(path: str, scans: FileScan, part: PartRecord | None, readable: bool) -> DataFile:
+def _file(path: str, scans: FileScan, part: PartRecord | None, readable: bool) -> model.DataFile:
     if part:
-        return DataFile(path, scans.size, part.sha256, media_type(path), part.documents, part.content_size, scans.lines)
+        return model.DataFile(
+            path, scans.size, part.sha256, media_type(path), part.documents, part.content_size, scans.lines
+        )
     rows, content = (scans.number, scans.content_size) if readable and scans.whole else (None, None)
-    return DataFile(path, scans.size, scans.sha256, media_type(path), rows, content, scans.lines)
+    return model.DataFile(path, scans.size, scans.sha256, media_type(path), rows, content, scans.lines)
 
 
-def _output_group(folder: str, writer: Writer, paths: Sequence[str]) -> FileGroup:
+def _output_group(folder: str, writer: Writer, paths: Sequence[str]) -> model.FileGroup:
     present = list(list_files(folder, hidden=True))
     suffixes = dict.fromkeys(suffix_in(path) for path in paths)
     stem = writer.stem(ANY_LABEL).replace(ANY_LABEL, "*")

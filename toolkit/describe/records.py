@@ -156,11 +156,7 @@ def first_rows(root: str, paths: Iterable[str], number: int, rows: Rows) -> list
 
 
 def documents(
-    group: FileGroup,
-    types: dict[str, Type],
-    absent: set[str],
-    examples: list[ExampleRow],
-    places: list[PathField],
+    group: FileGroup, types: dict[str, Type], absent: set[str], examples: list[ExampleRow], places: list[PathField]
 ) -> RecordType:
     """Return the record type of documents."""
     described, refused = columns(types, absent)

@@ -13,6 +13,7 @@ from typing import Self
 import xxhash
 
 from toolkit.errors import DataError
+from toolkit.lazy_numpy import np
 from toolkit.storage import store_of
 from toolkit.storage.outputs import Output
 from toolkit.storage.store import Pieces
@@ -152,8 +153,6 @@ def damaged(path: str) -> DataError:
 
 def bounds_of(sizes: Array) -> Array:
     """Return the offsets of consecutive items of some sizes, and the end; int64."""
-    import numpy as np
-
     result = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=result[1:])
     return result
@@ -161,16 +160,12 @@ def bounds_of(sizes: Array) -> Array:
 
 def packed(arrays: Sequence[Array]) -> bytes:
     """Return arrays as bytes; `unpacked` gives them back, if it is told their types."""
-    import numpy as np
-
     lengths = np.array([len(array) for array in arrays], dtype="<i8")
     return b"".join([lengths.tobytes(), *(np.ascontiguousarray(array).tobytes() for array in arrays)])
 
 
 def unpacked(data: bytes, types: Sequence[object]) -> list[Array]:
     """Return the arrays of a section, read-only; empty ones if it has no bytes."""
-    import numpy as np
-
     if not data:
         return [np.empty(0, dtype=type_) for type_ in types]  # type: ignore[call-overload]
     lengths = np.frombuffer(data, dtype="<i8", count=len(types)).tolist()

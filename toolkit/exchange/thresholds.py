@@ -14,6 +14,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.exchange.tables import MEMORY
 from toolkit.execution.executors import Report, Run, Task
+from toolkit.lazy_numpy import np
 from toolkit.storage.paths import join, remove
 from toolkit.storage.stores.local.scratch import owner
 from toolkit.text.kernels.signatures import Array
@@ -109,8 +110,6 @@ def find(
         goals: Goals of each group.
         memory: Bytes for the keys that are collected.
     """
-    import numpy as np
-
     passes = _Passes(run, label, folder, sources)
     at = {(group, i): _Range(group, 0, _BITS, 0.0) for group in sorted(goals) for i in range(len(goals[group]))}
     totals: dict[int, float] = {}
@@ -159,8 +158,6 @@ class _Passes:
 
     def count(self, ranges: Sequence[_Range], bits: int) -> tuple[Array, Array]:
         """Return counts and sums of keys in each bin of each range."""
-        import numpy as np
-
         counts, sums = np.zeros((len(ranges), 1 << bits), dtype=np.int64), np.zeros((len(ranges), 1 << bits))
         for data in self._files(ranges, bits):
             cells = np.frombuffer(data, dtype=_CELL)
@@ -170,8 +167,6 @@ class _Passes:
 
     def collect(self, ranges: Sequence[_Range]) -> list[Reached]:
         """Return the keys of each range."""
-        import numpy as np
-
         rows = np.concatenate([np.zeros(0, dtype=_HELD), *(np.frombuffer(d, _HELD) for d in self._files(ranges, None))])
         rows = rows[np.lexsort((rows["key"], rows["range"]))]  # which is stable: rows with one key stay in order
         ends = np.searchsorted(rows["range"], np.arange(len(ranges) + 1))
@@ -183,8 +178,6 @@ class _Passes:
 
 def _pass(task: _Pass, report: Report) -> None:
     """Count or collect the keys of shards within ranges."""
-    import numpy as np
-
     listed = msgspec.msgpack.decode(read_sealed(task.ranges), type=_Ranges)
     ranges, bits = listed.ranges, listed.bits
     by_group: dict[int, list[int]] = {}

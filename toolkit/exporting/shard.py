@@ -29,22 +29,11 @@ from toolkit.records import origins
 from toolkit.records import sets as records
 from toolkit.records.origins import Origin
 from toolkit.records.sets import ShardAttributes
-from toolkit.storage import Stat, store_of
+from toolkit.storage import Stat, paths, store_of
 from toolkit.storage.artifact import Artifact, Derived, FileRecord, State, state
 from toolkit.storage.compression import compression_in
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import Output
-from toolkit.storage.paths import (
-    BOOKKEEPING,
-    is_folder,
-    join,
-    list_files,
-    missing_reason,
-    remove,
-    size_of,
-    stat,
-    strip_suffix,
-)
 from toolkit.storage.reading import open_stored
 from toolkit.storage.record_log import RecordKey, RecordLog
 
@@ -92,8 +81,8 @@ class ShardToExport(ConfigStruct):
     @property
     def path(self) -> str:
         """Return the path of the file."""
-        file = strip_suffix(self.work.dataset.file_of(self.work.shard), (*SHARD_SUFFIXES, TABLE))
-        return join(self.folder, self.joined.set, file + TABLE)
+        file = paths.strip_suffix(self.work.dataset.file_of(self.work.shard), (*SHARD_SUFFIXES, TABLE))
+        return paths.join(self.folder, self.joined.set, file + TABLE)
 
     @property
     def place(self) -> RecordKey:
@@ -107,12 +96,12 @@ def place_of(set_name: str, shard: str) -> RecordKey:
 
 def bookkeeping(folder: str) -> str:
     """Return the folder of the records of a folder of files."""
-    return join(folder, BOOKKEEPING)
+    return paths.join(folder, paths.BOOKKEEPING)
 
 
 def log_of(folder: str) -> RecordLog:
     """Return the records of a folder of files."""
-    return record_logs.at(bookkeeping(folder), join(bookkeeping(folder), "exported"))
+    return record_logs.at(bookkeeping(folder), paths.join(bookkeeping(folder), "exported"))
 
 
 def origin_of(dataset: Dataset) -> Origin:
@@ -133,7 +122,7 @@ def check_source(folder: str, dataset: Dataset, *, overwrite: bool) -> str:
     """
     origin, names = origins.load(folder), store_of(folder).folders(folder)
     sets = [name for name in names if not name.startswith(".")]
-    goes = f"{amount(sum(1 for _ in list_files(folder)), 'file')}, sets: {few(sets)}" if origin else ""
+    goes = f"{amount(sum(1 for _ in paths.list_files(folder)), 'file')}, sets: {few(sets)}" if origin else ""
     return origins.check(f"--parquet {folder}", origin, origin_of(dataset), goes, overwrite=overwrite)
 
 
@@ -192,7 +181,7 @@ def export_shard(shard: ShardToExport, report: Report) -> bool:
         made_of=made_of, size=output.stat.size, stamp=output.stat.stamp, sha256=output.sha256, rows=documents.rows
     )
     log.save({shard.place: msgspec.json.encode(result)})
-    report(documents.rows, size_of(work.attributes_of(joined)))
+    report(documents.rows, paths.size_of(work.attributes_of(joined)))
     return True
 
 
@@ -208,12 +197,7 @@ def _write(shard: ShardToExport, output: Output) -> None:
     with (
         Sink(output) as sink,
         pq.ParquetWriter(
-            sink,
-            schema,
-            compression="zstd",
-            compression_level=LEVEL,
-            write_page_index=True,
-            write_page_checksum=True,
+            sink, schema, compression="zstd", compression_level=LEVEL, write_page_index=True, write_page_checksum=True
         ) as file,
     ):
         pieces = _pieces(shard, schema, types)
@@ -259,7 +243,7 @@ def forget_others(folder: str, set_name: str, shards: list[ShardToExport]) -> in
     for shard in deleted:
         stale = ShardToExport(work=msgspec.structs.replace(shards[0].work, shard=shard), folder=folder)
         log.forget([stale.place])
-        remove(stale.path)
+        paths.remove(stale.path)
     return len(deleted)
 
 
@@ -296,7 +280,7 @@ class RawFileToIndex(ConfigStruct):
     @property
     def index(self) -> str:
         """Return the path of the index."""
-        return join(self.folder, self.name + line_index.SUFFIX)
+        return paths.join(self.folder, self.name + line_index.SUFFIX)
 
     def is_done(self) -> bool:
         """Return True if the index of the unchanged raw file exists."""
@@ -314,9 +298,9 @@ def index_file(work: RawFileToIndex, report: Report) -> bool:
     """
     if work.is_done():
         return False
-    raw = stat(work.path)
+    raw = paths.stat(work.path)
     if raw is None:
-        raise DataError(f"expected a raw file, got {missing_reason(work.path)}", path=work.path)
+        raise DataError(f"expected a raw file, got {paths.missing_reason(work.path)}", path=work.path)
     lines, number, rest = line_index.LineLengths(), 0, b""
     with open_stored(work.path) as stream:
         while block := stream.read(_BLOCK):
@@ -353,15 +337,15 @@ def index_file(work: RawFileToIndex, report: Report) -> bool:
 
 def indexes_in(folder: str) -> list[str]:
     """Return the paths of the indexes in a mirrored folder; none in another one."""
-    names = log_of(folder).keys("raw index") if is_folder(join(bookkeeping(folder), "exported")) else ()
-    return [join(folder, name + line_index.SUFFIX) for name in sorted(names)]
+    names = log_of(folder).keys("raw index") if paths.is_folder(paths.join(bookkeeping(folder), "exported")) else ()
+    return [paths.join(folder, name + line_index.SUFFIX) for name in sorted(names)]
 
 
 def raw_file_of(index: str) -> str | None:
     """Return the raw file of an index in a mirrored folder; None for any other index."""
     folder = index
     while folder := folder.rpartition("/")[0]:
-        if is_folder(join(bookkeeping(folder), "exported")):
+        if paths.is_folder(paths.join(bookkeeping(folder), "exported")):
             name = index.removeprefix(folder + "/").removesuffix(line_index.SUFFIX)
             record = log_of(folder).load("raw index", name, Indexed)
             return record.path if record else None

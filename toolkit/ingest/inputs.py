@@ -191,12 +191,7 @@ def has_same_inputs(work: InputToIngest, record: InputRecord) -> bool:
 def _recorded_inputs(work: InputToIngest, record: InputRecord) -> list[InputOfPack]:
     """Return the inputs of a record, by the work of today."""
     one = InputOfPack(
-        input=record.input,
-        key=work.key,
-        size=record.size,
-        stamp=record.stamp,
-        content=record.content,
-        rows=record.rows,
+        input=record.input, key=work.key, size=record.size, stamp=record.stamp, content=record.content, rows=record.rows
     )
     return record.inputs or [one]
 

@@ -16,17 +16,7 @@ from typing import IO, Any, ClassVar, NamedTuple, TypeVar, cast, overload
 import msgspec
 
 from toolkit.config.settings import FROZEN, ConfigNode, plain
-from toolkit.data import schema
-from toolkit.data.documents import (
-    BAD_ROW,
-    DOCUMENT_DECODER,
-    MAX_NESTING,
-    DocumentRow,
-    check_metadata,
-    explain_bad_row,
-    fault_of,
-    is_nested_too_deeply,
-)
+from toolkit.data import documents, schema
 from toolkit.data.in_place import START, Begin, Sieve
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, ToolkitError
@@ -309,12 +299,12 @@ class Input:
                 continue
             try:
                 result = make(line, lines.number)
-            except (*BAD_ROW, DataError) as error:
+            except (*documents.BAD_ROW, DataError) as error:
                 if (draft := self.refuse(error, line, lines.number)) is not None:
                     yield cast("T", draft)
                 continue
-            if is_nested_too_deeply(line):
-                message = f"expected at most {MAX_NESTING} lists and objects in each other, got more"
+            if documents.is_nested_too_deeply(line):
+                message = f"expected at most {documents.MAX_NESTING} lists and objects in each other, got more"
                 self.bad("nested too deeply", message, line, lines.number)
             elif result is not None:
                 yield result
@@ -346,9 +336,9 @@ class Input:
         if isinstance(error, NullText) and self.null_text in ("skip", "empty"):
             return error.draft
         if not isinstance(error, DataError):
-            fault = fault_of(raw, error)
+            fault = documents.fault_of(raw, error)
             hint = _NULL if isinstance(error, NullText) else _ENCODED if fault == "invalid UTF-8" else ""
-            self.bad(fault, explain_bad_row(raw, error) + hint, raw, number)
+            self.bad(fault, documents.explain_bad_row(raw, error) + hint, raw, number)
         elif error.path:
             raise error
         else:
@@ -675,14 +665,14 @@ class Rejects(OptionalRows):
         self.write_row(msgspec.json.encode(row | {"base64": base64.b64encode(raw[:HEAD]).decode()}))
 
 
-def check_document(line: bytes) -> DocumentRow:
+def check_document(line: bytes) -> documents.DocumentRow:
     """Return a row of a document, decoded.
 
     Raises:
         msgspec.DecodeError, UnicodeDecodeError: if it is not.
     """
-    row = DOCUMENT_DECODER.decode(line)
-    check_metadata(row.metadata)
+    row = documents.DOCUMENT_DECODER.decode(line)
+    documents.check_metadata(row.metadata)
     if not line.isascii():
         line.decode()
     return row

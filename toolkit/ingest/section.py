@@ -47,23 +47,49 @@ class Trim(ConfigStruct):
     """Drops short lines at both ends of texts. Documents without any other line are dropped, too.
 
     Source: ungoliant's RemoveShortSentences keeps lines of more than 100 code points: ``min_chars: 101``.
+
+    Attributes:
+        min_chars: code points of the first and the last line that stay
     """
 
-    min_chars: Annotated[
-        int, msgspec.Meta(ge=1), Description(description="code points of the first and the last line that stay")
-    ] = 101
+    min_chars: Annotated[int, msgspec.Meta(ge=1)] = 101
 
 
 class Common(ConfigStruct):
-    """The options of an entry of ``ingest:`` for all formats; a format's own stand beside them."""
+    """The options of an entry of ``ingest:`` for all formats; a format's own stand beside them.
 
-    format: Annotated[str, Description(description="the input format")]
-    from_: Annotated[
-        list[str] | str | None, Description(description="paths or globs of input files; or use `crawl:`")
-    ] = msgspec.field(name="from", default=None)
-    crawl: Annotated[
-        str | None, Description(description="instead of `from:`, the name of a crawl of Common Crawl: CC-MAIN-2024-10")
-    ] = None
+    Attributes:
+        format: the input format
+        from_: paths or globs of input files; or use `crawl:`
+        crawl: instead of `from:`, the name of a crawl of Common Crawl: CC-MAIN-2024-10
+        where: ingest only the pages for which this expression over the columns of the index is true
+        urls: file of URLs, hosts or domains, a line each: ingest only their pages
+        index: instead of `crawl:`, an index elsewhere: Parquet or CDXJ files, a folder, a glob, or a list that ends in
+            `.paths.gz`; the WARC files that it names are below `base_url`
+        subset: captures to select: pages (`warc`, the default), others, or those of robots.txt
+        distinct: select pages with equal contents once
+        max_documents: select at most this many pages
+        max_bytes: select pages whose stored records have at most this many bytes in all
+        seed: draw the pages by hash with this seed; default: the first of the index
+        rate: ranges of WARC files that are asked for in a second, at most; default: no limit
+        max_disk: keep files from the web on disk while they are read, at most this many bytes in all
+        source: the documents' `source`, and the folder of their shards
+        trim: {min_chars: N}: drop short lines at both ends of a text
+        on_error: bad items: fail the shard, or count them and keep them in a reject file; `salvage` does so, too, and
+            keeps what stands before the damage of a compressed file
+        null_text: items whose text is null: leave them out and count them (`null_text`), give them an empty text, or
+            treat them as bad items; default: `error`, for CSV `empty`
+        ids: ids of documents that have none: `ordinal`, which is `{path}:{number}`; `content`, a hash of the text; or a
+            pattern with `{number}` (from 1) or `{index}` (from 0), such as `{path}/{index}`. A pattern with `{id}`,
+            such as `{path}/{id}`, makes new ids of the own ones, where files number their rows
+        shard_size: cut large inputs into shards of about this many uncompressed bytes
+        pack: inputs with fewer stored bytes share shards of at most this size; default: 64 MB for the format text, else
+            none; `null`: each input has shards of its own
+    """
+
+    format: str
+    from_: list[str] | str | None = msgspec.field(name="from", default=None)
+    crawl: str | None = None
     files: Annotated[
         int | str | list[int | str] | None,
         Description(
@@ -74,69 +100,23 @@ class Common(ConfigStruct):
     base_url: Annotated[
         str, Description(description="where the crawl's `crawl-data/` is: on the web, in a bucket, or on disk")
     ] = folders.BASE
-    where: Annotated[
-        str | None,
-        Description(
-            description="ingest only the pages for which this expression over the columns of the index is true"
-        ),
-    ] = None
-    urls: Annotated[
-        str | None, Description(description="file of URLs, hosts or domains, a line each: ingest only their pages")
-    ] = None
-    index: Annotated[
-        str | None,
-        Description(
-            description="instead of `crawl:`, an index elsewhere: Parquet or CDXJ files, a folder, a glob, or a list "
-            "that ends in `.paths.gz`; the WARC files that it names are below `base_url`"
-        ),
-    ] = None
-    subset: Annotated[
-        Literal["warc", "crawldiagnostics", "robotstxt"] | None,
-        Description(description="captures to select: pages (`warc`, the default), others, or those of robots.txt"),
-    ] = None
-    distinct: Annotated[
-        Literal["content_digest"] | None, Description(description="select pages with equal contents once")
-    ] = None
-    max_documents: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)] | None, Description(description="select at most this many pages")
-    ] = None
-    max_bytes: Annotated[
-        Size | None, Description(description="select pages whose stored records have at most this many bytes in all")
-    ] = None
-    seed: Annotated[
-        int | None, Description(description="draw the pages by hash with this seed; default: the first of the index")
-    ] = None
-    rate: Annotated[
-        Annotated[float, msgspec.Meta(gt=0)] | None,
-        Description(description="ranges of WARC files that are asked for in a second, at most; default: no limit"),
-    ] = None
+    where: str | None = None
+    urls: str | None = None
+    index: str | None = None
+    subset: Literal["warc", "crawldiagnostics", "robotstxt"] | None = None
+    distinct: Literal["content_digest"] | None = None
+    max_documents: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_bytes: Size | None = None
+    seed: int | None = None
+    rate: Annotated[float, msgspec.Meta(gt=0)] | None = None
     connections: Annotated[
         int, msgspec.Meta(ge=1), Description(description="how many files are read from the web at a time, at most")
     ] = 4
-    max_disk: Annotated[
-        Size | None,
-        Description(description="keep files from the web on disk while they are read, at most this many bytes in all"),
-    ] = None
-    source: Annotated[
-        str | None, Description(description="the documents' `source`, and the folder of their shards")
-    ] = None
-    trim: Annotated[Trim | None, Description(description="{min_chars: N}: drop short lines at both ends of a text")] = (
-        None
-    )
-    on_error: Annotated[
-        Literal["error", "skip", "salvage"],
-        Description(
-            description="bad items: fail the shard, or count them and keep them in a reject file; `salvage` does so, "
-            "too, and keeps what stands before the damage of a compressed file"
-        ),
-    ] = "error"
-    null_text: Annotated[
-        Literal["skip", "empty", "error"] | None,
-        Description(
-            description="items whose text is null: leave them out and count them (`null_text`), give them an empty "
-            "text, or treat them as bad items; default: `error`, for CSV `empty`"
-        ),
-    ] = None
+    max_disk: Size | None = None
+    source: str | None = None
+    trim: Trim | None = None
+    on_error: Literal["error", "skip", "salvage"] = "error"
+    null_text: Literal["skip", "empty", "error"] | None = None
     max_rejected: Annotated[
         Annotated[float, msgspec.Meta(ge=0, le=1)],
         Description(
@@ -145,24 +125,10 @@ class Common(ConfigStruct):
         ),
     ] = 0.1
     ids: Annotated[
-        str,
-        Description(
-            description="ids of documents that have none: `ordinal`, which is `{path}:{number}`; `content`, a hash of "
-            "the text; or a pattern with `{number}` (from 1) or `{index}` (from 0), such as `{path}/{index}`. A "
-            "pattern with `{id}`, such as `{path}/{id}`, makes new ids of the own ones, where files number their rows",
-            extra_json_schema={"pattern": r"^(ordinal|content|.*\{(number|index|id)\}.*)$"},
-        ),
+        str, Description(extra_json_schema={"pattern": r"^(ordinal|content|.*\{(number|index|id)\}.*)$"})
     ] = "ordinal"
-    shard_size: Annotated[
-        Size | None, Description(description="cut large inputs into shards of about this many uncompressed bytes")
-    ] = None
-    pack: Annotated[
-        Size | None,
-        Description(
-            description="inputs with fewer stored bytes share shards of at most this size; default: 64 MB for the "
-            "format text, else none; `null`: each input has shards of its own"
-        ),
-    ] = None
+    shard_size: Size | None = None
+    pack: Size | None = None
 
     def __post_init__(self) -> None:
         if self.ids in IDS:

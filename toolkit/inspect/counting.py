@@ -39,18 +39,9 @@ from toolkit.mix.joined_sets import names_for_rules
 from toolkit.mix.writer import Reading, Writer
 from toolkit.rules.checker import Name
 from toolkit.rules.ruleset import RuleSet
-from toolkit.storage import Stat, json_files
+from toolkit.storage import Stat, json_files, paths
 from toolkit.storage.artifact import Artifact, FileRecord, State, state
 from toolkit.storage.models import cache_folder
-from toolkit.storage.paths import (
-    BOOKKEEPING,
-    escape_path,
-    join,
-    missing_reason,
-    remove,
-    stat,
-    work_folder,
-)
 from toolkit.storage.reading import version_read
 from toolkit.storage.record_log import Group, RecordLog
 from toolkit.storage.stores.local.scratch import scratch
@@ -162,7 +153,7 @@ class CountJob(ConfigStruct, kw_only=True):
 
     def path_of(self, part: Part, suffix: str = "counts") -> str:
         """Return the path of a part's counts."""
-        return join(part.folder, f"{escape_path(self.name)}.{suffix}")
+        return paths.join(part.folder, f"{paths.escape_path(self.name)}.{suffix}")
 
 
 class Record(Artifact, frozen=True, kw_only=True):
@@ -260,9 +251,9 @@ def count_file(work: CountJob, report: Report, group: Group | None = None) -> Co
     Raises:
         DataError: if it, or what is joined to it, is not what it should be; an expression cannot use a value.
     """
-    before = stat(work.path)
+    before = paths.stat(work.path)
     if before is None:
-        raise DataError(f"expected a file, got {missing_reason(work.path)}; {DAMAGED}", path=work.path)
+        raise DataError(f"expected a file, got {paths.missing_reason(work.path)}; {DAMAGED}", path=work.path)
     content, attributes = "", dict[str, str]()
     if work.shard and work.shard.sets:
         documents, attributes = inputs_of(work.shard)
@@ -277,7 +268,7 @@ def count_file(work: CountJob, report: Report, group: Group | None = None) -> Co
         report(number, 0)
         return CountResult(documents=number, skipped=True)
     for part in todo:
-        remove(work.path_of(part))
+        paths.remove(work.path_of(part))
     job = msgspec.structs.replace(work, settings=work.settings.only([part.settings for part in todo]))
     with scratch() as temporary:
         counts = _Counts(job, temporary)
@@ -324,7 +315,7 @@ class _Counts:
             self._keys.needs_documents or settings.unicode or settings.samples or settings.first is not None
         )
         self._getters = [(*_place(work, key), leaf) for key, leave in leaves_by_key.items() for leaf in leave]
-        self._tables = [groups.Groups(join(temporary, str(i))) for i in range(len(settings.by))]
+        self._tables = [groups.Groups(paths.join(temporary, str(i))) for i in range(len(settings.by))]
         self._distributions, self._lengths = Distributions(), LengthsByLabel()
         self._samples = Samples(settings.samples)
         self.documents = 0
@@ -483,12 +474,12 @@ def base_folder(home: Home) -> str:
             return cache_folder()
         except RuntimeError:
             raise ConfigError("expected a home folder, got a user without one; set TOOLKIT_CACHE") from None
-    return work_folder(home.root) if home.kind == "output" else join(home.root, BOOKKEEPING)
+    return paths.work_folder(home.root) if home.kind == "output" else paths.join(home.root, paths.BOOKKEEPING)
 
 
 def counts_folder(folder: str) -> str:
     """Return the folder of this version's counts."""
-    return join(folder, "stats", f"v{VERSION}")
+    return paths.join(folder, "stats", f"v{VERSION}")
 
 
 def merged_groups(works: Iterable[CountJob], number: int, folder: str) -> Iterable[groups.Group]:

@@ -1,7 +1,7 @@
 """External rows: JSON Lines and Parquet with a text, in which nothing else need be as in documents."""
 
 from collections.abc import Generator, Iterable, Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
@@ -25,10 +25,15 @@ LONGEST = 1 << 30
 
 
 class ForeignRows(Writer):
-    """Objects with a text under one key. They are read and described; no mix writes them."""
+    """Objects with a text under one key. They are read and described; no mix writes them.
 
-    text: Annotated[str, msgspec.Meta(description="the key of the text")] = TEXTS[0]
-    id: Annotated[str | None, msgspec.Meta(description="the key of the id")] = None
+    Attributes:
+        text: the key of the text
+        id: the key of the id
+    """
+
+    text: str = TEXTS[0]
+    id: str | None = None
 
     @property
     def ID(self) -> tuple[str, ...]:  # type: ignore[override]  # noqa: N802  # as READING
@@ -59,14 +64,20 @@ class ForeignRows(Writer):
 
 
 class ForeignTable(Writer):
-    """Parquet with a column of texts. It is read and described; no mix writes it."""
+    """Parquet with a column of texts. It is read and described; no mix writes it.
+
+    Attributes:
+        text: the column of the texts
+        id: the column of the ids
+        columns: types of the columns
+    """
 
     SUFFIX = ".parquet"
     CONCATENATES = False
 
-    text: Annotated[str, msgspec.Meta(description="the column of the texts")] = TEXTS[0]
-    id: Annotated[str, msgspec.Meta(description="the column of the ids")] = "id"
-    columns: Annotated[dict[str, Any], msgspec.Meta(description="types of the columns")] = {}
+    text: str = TEXTS[0]
+    id: str = "id"
+    columns: dict[str, Any] = {}
 
     def line(self) -> Any:
         """Return the type of a row."""

@@ -185,13 +185,15 @@ class PeopleReader(AnnotationReader):
     """Reads the annotations of a labelling tool: extend it; `answers` gives what stands in an item.
 
     The answers to a question are numbers, labels or texts; to one of `several`, lists of labels.
+
+    Attributes:
+        several: questions to which people may give several labels
+        texts: questions whose answers are texts, not labels
     """
 
     aggregate: Annotated[Aggregate, msgspec.Meta(description="how the numbers of several people are combined")] = "mean"
-    several: Annotated[
-        tuple[str, ...], msgspec.Meta(description="questions to which people may give several labels")
-    ] = ()
-    texts: Annotated[tuple[str, ...], msgspec.Meta(description="questions whose answers are texts, not labels")] = ()
+    several: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
 
     def answers(self, item: Mapping[str, Any], source: Input) -> list[Answer]:
         """Return the answers in an item, in its order; what is of no such kind is counted in `source.counts`.

@@ -18,7 +18,11 @@ Aggregate = Literal["mean", "median", "majority", "min", "max"]
 
 
 class AnnotationReader(Reader):
-    """Reads a form of annotation files: extend it. `read` gives drafts with an id, maybe a source, and `extra`."""
+    """Reads a form of annotation files: extend it. `read` gives drafts with an id, maybe a source, and `extra`.
+
+    Attributes:
+        values: keys of the set; `rest`: all
+    """
 
     NAMED: ClassVar[str] = ""
     """Expression for names of files that are of this form, where no `format:` is given; empty if none tells it."""
@@ -41,9 +45,7 @@ class AnnotationReader(Reader):
             description="where the shard of the document is, if ids repeat; by default where the format has it"
         ),
     ] = None
-    values: Annotated[Literal["rest"] | tuple[str, ...], msgspec.Meta(description="keys of the set; `rest`: all")] = (
-        "rest"
-    )
+    values: Literal["rest"] | tuple[str, ...] = "rest"
 
     def value_types(self, inputs: Sequence[Input]) -> dict[str, Type]:
         """Return the types of all values, by key."""

@@ -13,17 +13,7 @@ from toolkit.data.documents import Document
 from toolkit.data.row_index import identity_record
 from toolkit.errors import DataError
 from toolkit.mix.bindings import Binding, ShardToMix, metadata_fields, needed, recomputed
-from toolkit.mix.effects.counts import (
-    BYTES,
-    CHARS,
-    Counted,
-    Tally,
-    count_edits,
-    count_group,
-    count_repeats,
-    labels_of,
-    note,
-)
+from toolkit.mix.effects import counts
 from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, at_document, columns_of, merged
 from toolkit.mix.orphans import Copies, Fates
 from toolkit.mix.settings import COPY, REJECTED, split_of
@@ -42,7 +32,7 @@ class Encoded(NamedTuple):
     """A block, encoded: pieces of labels, in order; what was counted; the bytes of the block as stored; who stays."""
 
     pieces: list[tuple[str, bytes]]
-    counted: Counted
+    counted: counts.Counted
     stored: int = 0
     fates: Fates = Fates()
 
@@ -133,8 +123,8 @@ class Encoder:
         self.numbers = work.settings.repeats
         self.notes_ids = work.settings.notes_ids
         self.written: list[bytes] = []
-        self.counted = Counted.none(len(self.rules.rules))
-        self.tally = Tally(unicode=work.settings.unicode_words)
+        self.counted = counts.Counted.none(len(self.rules.rules))
+        self.tally = counts.Tally(unicode=work.settings.unicode_words)
         self.attributes = self.writer.wants()
         self.fields = metadata_fields(self.attributes, work.bindings)
         self.decoders = {option: self._value_decoder(option, b) for option, b in work.bindings.items()}
@@ -184,8 +174,8 @@ class Encoder:
 
     def encode(self, joined: Iterable[tuple[Joint, Measured]], fresh: "_Fresh | None" = None) -> Encoded:
         """Decide about documents, then encode the kept ones, in order."""
-        self.counted = Counted.none(len(self.rules.rules))
-        self.tally = Tally(unicode=self.work.settings.unicode_words)
+        self.counted = counts.Counted.none(len(self.rules.rules))
+        self.tally = counts.Tally(unicode=self.work.settings.unicode_words)
         self.rules.start_over()
         self.copies.start()
         self.written = []
@@ -204,8 +194,8 @@ class Encoder:
             fault, rows_read = self._at(rows_read[wrong][0], error), rows_read[:wrong]
             columns = columns_of([joint for joint, _ in rows_read])
             outcomes = self.rules.outcomes(columns)
-        labels = labels_of(self.rules, columns)
-        note(
+        labels = counts.labels_of(self.rules, columns)
+        counts.note(
             self.counted,
             self.tally,
             self.rules,
@@ -224,7 +214,10 @@ class Encoder:
         encoded = iter(self._encoded([row for row in rows if isinstance(row, _DocumentToEncode)], fresh))
         if fault:  # of a document behind those that could be encoded
             raise fault
-        self.counted.totals.rows, self.counted.totals.chars = len(rows), sum(item[CHARS] for _, item in rows_read)
+        self.counted.totals.rows, self.counted.totals.chars = (
+            len(rows),
+            sum(item[counts.CHARS] for _, item in rows_read),
+        )
         pieces = [piece for row in rows for piece in (next(encoded) if isinstance(row, _DocumentToEncode) else row)]
         self.counted.matched = {i: set(watch.matched) for i, watch in self.rules.blocklists.items()}
         self.counted.statistics = self.tally.counted()
@@ -246,7 +239,7 @@ class Encoder:
         applied = rules.applied(*values, document) if rules.applies else []
         for i in applied:
             self.counted.rules[i].documents += 1
-            self.counted.rules[i].chars += measured[CHARS]
+            self.counted.rules[i].chars += measured[counts.CHARS]
         original, after_values = document, values
         stretches: Sequence[tuple[int, int, int]] = ()
         attributes: Mapping[str, Any]
@@ -258,7 +251,7 @@ class Encoder:
             edited, edits, clamped = rules.edit(
                 document, *values, document, overlaps=stream.overlaps, past_end=stream.past_end
             )
-            count_edits(self.counted.rules, edits)
+            counts.count_edits(self.counted.rules, edits)
             self.counted.left_out["spans clamped to the end of the text"] += clamped
             if edited and not edited.text and not self.work.settings.output.keep_empty:
                 return self._nothing("documents empty after edits")
@@ -283,11 +276,11 @@ class Encoder:
         )
         copies = rules.copies(*values, original) if rules.repeats else 1
         if rules.repeats:
-            count_repeats(self.counted.rules, rules, copies, (*values, original))
+            counts.count_repeats(self.counted.rules, rules, copies, (*values, original))
         group = None
         if rules.budget:
-            group, amount = rules.budget.of((*values, original), measured[CHARS], measured[BYTES])
-            count_group(self.counted.groups, group, amount, copies)
+            group, amount = rules.budget.of((*values, original), measured[counts.CHARS], measured[counts.BYTES])
+            counts.count_group(self.counted.groups, group, amount, copies)
         text = measured if document is original else document.text
         return _DocumentToEncode(joint, label, applied, document, mixed, text, copies, group)
 
@@ -357,7 +350,7 @@ class Encoder:
         if document.group is not None:
             of_group, text = self.counted.groups[document.group], document.measured
             of_group.chars += document.document.chars
-            of_group.bytes += len(text.encode()) if isinstance(text, str) else text[BYTES]
+            of_group.bytes += len(text.encode()) if isinstance(text, str) else text[counts.BYTES]
         if pieces and self.shuffle:
             id_ = f"{original.id}\0{original.place}" if original.place else original.id
             pieces = framed(self.shuffle, original.source, id_, number, pieces)

@@ -145,12 +145,7 @@ class RowDecoder:
     """
 
     def __init__(
-        self,
-        joined: JoinedSet,
-        keys: set[str],
-        fields: Mapping[str, set[str]] | None = None,
-        *,
-        names: bool = True,
+        self, joined: JoinedSet, keys: set[str], fields: Mapping[str, set[str]] | None = None, *, names: bool = True
     ) -> None:
         fields = fields or {}
         used = [key for key in joined.keys if key.name in keys]

@@ -3,13 +3,13 @@
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import msgspec
 
 from toolkit.config import settings as config
 from toolkit.config.scale import Declared, declared_in
-from toolkit.config.settings import ConfigNode, ConfigStruct, Description
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import chosen_text, schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
@@ -25,12 +25,15 @@ from toolkit.storage.paths import fault_of_name
 
 
 class JoinedOption(ConfigStruct):
-    """A set among ``attributes:``, with other names for some of its keys."""
+    """A set among ``attributes:``, with other names for some of its keys.
 
-    set: Annotated[str, Description(description="the attribute set")]
-    as_: Annotated[dict[str, str], Description(description="{key: its name in the mix}")] = msgspec.field(
-        name="as", default_factory=dict
-    )
+    Attributes:
+        set: the attribute set
+        as_: {key: its name in the mix}
+    """
+
+    set: str
+    as_: dict[str, str] = msgspec.field(name="as", default_factory=dict)
 
 
 class Joined(JoinedOption):

@@ -28,14 +28,13 @@ from toolkit.data import schema
 from toolkit.data.row_index import row_hash
 from toolkit.errors import DataError
 from toolkit.exchange.tables import MEMORY, Tables
+from toolkit.lazy_numpy import np
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules
 from toolkit.rules.expressions import paths_in
 from toolkit.rules.ruleset import Outcome, RuleSet
 from toolkit.storage.reading import open_stored
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from toolkit.mix.join import JoinedShard
 
 FIELD = "duplicate_of"
@@ -268,8 +267,6 @@ def judge(notes: Iterable[ShardNotes | None], memory: int = MEMORY) -> OrphanCou
         notes: Notes of each shard, in order; None for a shard without rules that drop copies.
         memory: Bytes of memory; what does not fit is on local disk.
     """
-    import numpy as np
-
     shards = [(number, item) for number, item in enumerate(notes) if item]
     if not any(item.size for _, item in shards):
         return OrphanCounts(Counter(), [])
@@ -300,8 +297,6 @@ def judge(notes: Iterable[ShardNotes | None], memory: int = MEMORY) -> OrphanCou
 
 def _blocks(path: str, kind: "np.dtype[Any]") -> "Iterator[np.ndarray[Any, Any]]":
     """Yield the records of a file, some at a time."""
-    import numpy as np
-
     with open_stored(path) as stream:
         while data := _read(stream.read, _READ * kind.itemsize):
             yield np.frombuffer(data, dtype=kind)

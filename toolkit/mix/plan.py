@@ -17,6 +17,7 @@ from toolkit.errors import ConfigError
 from toolkit.exchange.sealed import SealedOutput, read_sealed, write_sealed
 from toolkit.exchange.thresholds import Keys, KeySource, in_groups
 from toolkit.execution.executors import Report, Run, Task
+from toolkit.lazy_numpy import np
 from toolkit.mix.budget.bounds import find_bounds
 from toolkit.mix.settings import REJECTED, MixSettings
 from toolkit.mix.stage import TINY, Member, StageRecord, stage_path
@@ -26,7 +27,6 @@ from toolkit.storage.paths import join, remove_tree, work_folder
 from toolkit.storage.stores.local.scratch import owner
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -59,8 +59,6 @@ class CutKeys(KeySource):
 
     def runs(self) -> "Iterator[tuple[int, NDArray[np.uint64], NDArray[np.uint32]]]":
         """Yield number, sorted hashes and sizes of each run, one in memory."""
-        import numpy as np
-
         for path, runs in msgspec.msgpack.decode(read_sealed(self.path, self.offset, self.size), type=_Files):
             with closing(store_of(path).pieces(path)) as file:
                 for label, offset, count in runs:
@@ -70,8 +68,6 @@ class CutKeys(KeySource):
 
     def read(self) -> Iterator[Keys]:
         """Yield hashes and amounts of each run."""
-        import numpy as np
-
         for label, hashes, sizes in self.runs():
             yield Keys(label, hashes, sizes.astype(float) if self.by_bytes else np.ones(len(hashes)))
 
@@ -85,8 +81,6 @@ class _ToCount(ConfigStruct):
 
 def _count_parts(task: _ToCount, report: Report) -> list[list[list[int]]]:
     """Return bytes and pieces of each part of each label."""
-    import numpy as np
-
     listed = msgspec.msgpack.decode(read_sealed(task.ends), type=list[list[int]])
     ends = [np.array(item, dtype=np.uint64) for item in listed]
     sums = [np.zeros((2, len(item)), dtype=np.int64) for item in ends]
@@ -105,8 +99,6 @@ def cuts_of(stages: Mapping[str, StageRecord], settings: MixSettings, run: Run) 
         settings: Settings of the mix.
         run: Function that runs tasks, as of a command.
     """
-    import numpy as np
-
     shuffle = settings.output.shuffle
     assert shuffle
     totals: dict[str, list[int]] = {}

@@ -232,10 +232,7 @@ def orphan_counts(works: Sequence[ShardToMix], orphans: OrphanCounts) -> list[Or
         key = stream.name, rule, set_
         counts[key] += documents
         names[key] = OrphanCount(
-            rule=stream.all_rules[rule].name,
-            set=works[shard].sets[set_].set,
-            stream=stream.name,
-            documents=counts[key],
+            rule=stream.all_rules[rule].name, set=works[shard].sets[set_].set, stream=stream.name, documents=counts[key]
         )
     return [names[key] for key in sorted(names)]
 

@@ -58,47 +58,31 @@ REJECTED = ""
 
 
 class OutputSettings(ConfigStruct):
-    """The options of ``output:`` shared by all formats. A format's own options stand beside them."""
+    """The options of ``output:`` shared by all formats. A format's own options stand beside them.
 
-    format: Annotated[str, Description(description="the output format")]
-    path: Annotated[str, Description(description="the output folder")]
-    part_size: Annotated[
-        Size, Description(description="uncompressed bytes of a part, exceeded only by a document that is larger")
-    ] = Size(10**9)
-    compression: Annotated[
-        Compression,
-        Description(
-            description="gzip: small; gzip-fast: larger, several times as fast; default: that of the format, "
-            "usually gzip"
-        ),
-    ] = "gzip"
-    provenance: Annotated[
-        Literal["line"] | bool,
-        Description(
-            description="metadata.provenance of each document: shard, row, and the joined sets with the versions of "
-            "their taggers and the digest of their values; `line`: the shard's name and the row, as Dolma has it"
-        ),
-    ] = False
-    shuffle: Annotated[
-        Shuffle | None,
-        Description(
-            title="{seed, unit: document | line, equal: bytes | documents}",
-            description="documents, or lines, of each label in the order of their hashes, in parts of equal size",
-        ),
-    ] = None
-    index: Annotated[
-        bool,
-        Description(
-            description="write the index of Modalities (`.idx`) beside each part, with offset and length of each "
-            "line; needs lines of JSON and `compression: none`"
-        ),
-    ] = False
-    keep_empty: Annotated[
-        bool,
-        Description(
-            description="keep documents that have no text left after edits, which are otherwise dropped and counted"
-        ),
-    ] = False
+    Attributes:
+        format: the output format
+        path: the output folder
+        part_size: uncompressed bytes of a part, exceeded only by a document that is larger
+        compression: gzip: small; gzip-fast: larger, several times as fast; default: that of the format, usually gzip
+        provenance: metadata.provenance of each document: shard, row, and the joined sets with the versions of their
+            taggers and the digest of their values; `line`: the shard's name and the row, as Dolma has it
+        shuffle: documents, or lines, of each label in the order of their hashes, in parts of equal size
+        index: write the index of Modalities (`.idx`) beside each part, with offset and length of each line; needs lines
+            of JSON and `compression: none`
+        keep_empty: keep documents that have no text left after edits, which are otherwise dropped and counted
+    """
+
+    format: str
+    path: str
+    part_size: Size = Size(10**9)
+    compression: Compression = "gzip"
+    provenance: Literal["line"] | bool = False
+    shuffle: Annotated[Shuffle | None, Description(title="{seed, unit: document | line, equal: bytes | documents}")] = (
+        None
+    )
+    index: bool = False
+    keep_empty: bool = False
 
 
 class Stream(JoinedDataset):

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 import xxhash
 
 from toolkit.config.settings import ConfigStruct, Description
+from toolkit.lazy_numpy import np
 
 _HEAD = struct.Struct(">QI")
 
@@ -23,9 +24,13 @@ HEAD = _HEAD.size
 
 
 class Shuffle(ConfigStruct, kw_only=True):
-    """The option `shuffle` of an output."""
+    """The option `shuffle` of an output.
 
-    seed: Annotated[str | int, Description(description="another seed gives another order")] = ""
+    Attributes:
+        seed: another seed gives another order
+    """
+
+    seed: str | int = ""
     unit: Annotated[
         Literal["document", "line"],
         Description(
@@ -79,7 +84,5 @@ def frames_in(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def sizes_of(frames: list[bytes]) -> bytes:
     """Return the hashes of sorted frames, then the sizes of their pieces. They have 8 and 4 bytes, little-endian."""
-    import numpy as np
-
     hashes = np.frombuffer(b"".join(map(hash_bytes, frames)), dtype=">u8").astype("<u8")
     return hashes.tobytes() + np.array([len(frame) - HEAD for frame in frames], dtype="<u4").tobytes()

@@ -138,11 +138,7 @@ class Repository:
         mine = [self._additions[file.path] for file in files]
         self._ask(
             lambda: self._api.preupload_lfs_files(
-                self.address.name,
-                mine,
-                repo_type="dataset",
-                revision=self.address.revision,
-                free_memory=False,
+                self.address.name, mine, repo_type="dataset", revision=self.address.revision, free_memory=False
             )
         )
         for file, addition in zip(files, mine, strict=True):

@@ -3,22 +3,20 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from toolkit.aggregate.histogram import Spread
 from toolkit.aggregate.samples import Least, Rank, add_ranks
 from toolkit.data import schema
+from toolkit.lazy_numpy import np
 from toolkit.mix.effects.preview import Block
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.report.fields import CHARS, Fields, ScoreAt, at_path, holds
 from toolkit.rules.expressions import FAULTS
 from toolkit.rules.rule import Role
 from toolkit.rules.ruleset import RuleSet
-
-if TYPE_CHECKING:
-    import numpy as np
 
 DRAWN = 5
 """Documents of each label that are drawn, beside those of rules."""
@@ -84,8 +82,6 @@ class Attributes:
 
     def tokens(self, block: Block) -> "np.ndarray[Any, Any]":
         """Return the tokens of each document; zeros where no set says them."""
-        import numpy as np
-
         place = self._fields.tokens
         if place is None:
             return np.zeros(len(block.chars), dtype=np.int64)
@@ -108,8 +104,6 @@ class Attributes:
             hashes: Hashes of each.
             rows: Rows of each, from 1.
         """
-        import numpy as np
-
         names = list(self._labels)
         stays = (dropped < 0).astype(np.int64)
         met_by = {
@@ -170,8 +164,6 @@ class Attributes:
 
 def _concerned(label: str, excluded: Sequence[str], names: Sequence[str]) -> "np.ndarray[Any, Any]":
     """Return for each label True if a threshold applies to it."""
-    import numpy as np
-
     return np.array([name == label if label else name not in excluded for name in names], dtype=bool)
 
 
@@ -182,8 +174,6 @@ def _getter_of(sets: Sequence[JoinedSet], score: ScoreAt, rules: RuleSet) -> Cal
     part = rules.compiled[score.rule].part(score.path)
 
     def get(block: Block) -> "np.ndarray[Any, Any]":
-        import numpy as np
-
         return np.array([_computed(part, values) for values in block.values()], dtype=float)
 
     return get
@@ -208,8 +198,6 @@ def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Block], "np.ndarray
     place, leaf = at_path(sets, at)
 
     def slowly(values: Sequence[Any]) -> "np.ndarray[Any, Any]":
-        import numpy as np
-
         result = (leaf.get(getattr(value, place.key)) for value in values)
         return np.array([_float(item[0]) if item else np.nan for item in result], dtype=float)
 
@@ -217,8 +205,6 @@ def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Block], "np.ndarray
     path = attrgetter(".".join([place.key, *map(schema.field_name, inner)]))
 
     def get(block: Block) -> "np.ndarray[Any, Any]":
-        import numpy as np
-
         values = block.columns[place.set]
         if at.startswith("len("):
             return slowly(values)
@@ -231,8 +217,6 @@ def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Block], "np.ndarray
 
 
 def _chars(block: Block) -> "np.ndarray[Any, Any]":
-    import numpy as np
-
     return np.array(block.chars, dtype=float)
 
 

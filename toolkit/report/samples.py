@@ -17,6 +17,7 @@ from toolkit.data.urls import url_of
 from toolkit.errors import DataError
 from toolkit.execution.blocks import Block
 from toolkit.execution.executors import Report
+from toolkit.lazy_numpy import np
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.explain import plain
 from toolkit.mix.join import Joiner, JointBlock, at_document, inputs_of
@@ -231,8 +232,6 @@ def _read(task: ShardToShow) -> ShardSamples:
 
 def _rows_of(work: ShardToMix, hashes: Sequence[int]) -> list[int]:
     """Return the rows, from 1, of the documents with these hashes."""
-    import numpy as np
-
     if not hashes:
         return []
     hashed, number, results = np.array(hashes, dtype=np.uint64), 0, list[int]()

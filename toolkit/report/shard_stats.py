@@ -12,7 +12,7 @@ The folder is that of the settings: rules and what is counted of attributes.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,32 +24,20 @@ from toolkit.aggregate.samples import Least, Rank, add_ranks
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
 from toolkit.execution.executors import Report
+from toolkit.lazy_numpy import np
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.counts import GroupCount, RuleCount, Totals
 from toolkit.mix.effects.preview import Block, Decided, Effects, blocks
 from toolkit.mix.join import inputs_of
 from toolkit.mix.orphans import Copies, Fates
 from toolkit.report import facts
-from toolkit.report.attributes import (
-    APPLIED,
-    DRAWN,
-    DROPPED,
-    MOST,
-    PAIRS,
-    Attributes,
-    DuplicateCounts,
-    Pair,
-    key_of,
-)
+from toolkit.report.attributes import APPLIED, DRAWN, DROPPED, MOST, PAIRS, Attributes, DuplicateCounts, Pair, key_of
 from toolkit.report.fields import Fields
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import escape_path, join, remove
 from toolkit.storage.record_log import Group
-
-if TYPE_CHECKING:
-    import numpy as np
 
 VERSION = 6
 """Of what is counted; shards that were counted by another version are counted anew."""
@@ -211,8 +199,6 @@ class _Counting:
         self.fates = self._copies.take()
 
     def _add(self, block: Block) -> None:
-        import numpy as np
-
         begin = self._rows
         self._rows += len(block.chars)
         here = slice(begin, self._rows)
@@ -231,8 +217,6 @@ class _Counting:
         self._attributes.add(block, labels, dropped, self._hashes[here], rows)
 
     def _sizes_of(self, number: int) -> Any:
-        import numpy as np
-
         while len(self._sizes[number]) < len(self._labels):
             self._sizes[number] = np.vstack([self._sizes[number], np.zeros_like(self._sizes[number])])
         return self._sizes[number]
@@ -247,13 +231,7 @@ class _Counting:
             add_ranks(self._least, key_of("label", names[label]), DRAWN, hashes[here], rows[here])
             for rule in set(dropped[here].tolist()) - {-1}:
                 selected = here & (dropped == rule)
-                add_ranks(
-                    self._least,
-                    key_of("dropped", rule, names[label]),
-                    DROPPED,
-                    hashes[selected],
-                    rows[selected],
-                )
+                add_ranks(self._least, key_of("dropped", rule, names[label]), DROPPED, hashes[selected], rows[selected])
 
     def counts(self, content: str, inputs: dict[str, str]) -> ShardCounts:
         """Return the counts."""
@@ -309,8 +287,6 @@ def _tld(host: str) -> str:
 
 
 def _zeros(*shape: int) -> "np.ndarray[Any, Any]":
-    import numpy as np
-
     return np.zeros(shape, dtype=np.int64)
 
 

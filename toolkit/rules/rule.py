@@ -18,12 +18,12 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import msgspec
 import xxhash
 
-from toolkit.config.settings import ConfigNode, ConfigStruct, Description
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.data.schema import ANY, BOOL, NEVER, STR, Type, infer, list_of, union
@@ -652,10 +652,15 @@ def parameter_type(*values: Any) -> Type:
 
 
 class Form(ConfigStruct, kw_only=True):
-    """An entry of the list ``rules:`` as it stands in YAML: extend it with the options of a kind."""
+    """An entry of the list ``rules:`` as it stands in YAML: extend it with the options of a kind.
 
-    name: Annotated[str, Description(description="the name of the rule in reports")] = ""
-    when: Annotated[str, Description(description="a further condition on documents")] = ""
+    Attributes:
+        name: the name of the rule in reports
+        when: a further condition on documents
+    """
+
+    name: str = ""
+    when: str = ""
 
     KEY: ClassVar[str]
     """The option by which an entry of the kind is known: ``drop``."""

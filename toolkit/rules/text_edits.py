@@ -10,12 +10,12 @@ behind it is not. A place inside a replacement is all of what was replaced.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
 from toolkit.config import settings as config
-from toolkit.config.settings import ConfigNode, ConfigStruct, Description
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import chosen_text, schema
 from toolkit.data.documents import Document, Span
 from toolkit.data.schema import Type
@@ -30,14 +30,19 @@ _What = str | dict[str, str] | None
 
 
 class EditForm(ConfigStruct):
-    """One of ``cut``, ``replace``, ``cut_lines``: of spans, or of a pattern in the text after the edits above."""
+    """One of ``cut``, ``replace``, ``cut_lines``: of spans, or of a pattern in the text after the edits above.
 
-    cut: Annotated[
-        _What, Description(description="removes spans, `SET.KEY[.field]`; or matches, `{regex: PATTERN}` of RE2")
-    ] = None
-    replace: Annotated[_What, Description(description="replaces them by the text `by`")] = None
-    cut_lines: Annotated[_What, Description(description="removes lines with a span, or a match, in them")] = None
-    by: Annotated[str | None, Description(description="the text; `{}` is the original")] = None
+    Attributes:
+        cut: removes spans, `SET.KEY[.field]`; or matches, `{regex: PATTERN}` of RE2
+        replace: replaces them by the text `by`
+        cut_lines: removes lines with a span, or a match, in them
+        by: the text; `{}` is the original
+    """
+
+    cut: _What = None
+    replace: _What = None
+    cut_lines: _What = None
+    by: str | None = None
 
 
 class TextEdit(ConfigStruct):

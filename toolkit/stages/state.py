@@ -12,12 +12,7 @@ from toolkit.whole_corpus.resolve import check_resolved
 
 
 def state_of(
-    dataset: Dataset,
-    set_name: str,
-    shards: Collection[str],
-    *,
-    complete: bool,
-    states: dict[str, State] | None = None,
+    dataset: Dataset, set_name: str, shards: Collection[str], *, complete: bool, states: dict[str, State] | None = None
 ) -> State:
     """Return the state of a set as a whole; rows of single shards are checked when they are joined.
 

@@ -332,12 +332,7 @@ class RecordLog:
     """
 
     def __init__(
-        self,
-        folder: str,
-        *,
-        entries: Iterable[LogEntry] | None = None,
-        suffix: str = SUFFIX,
-        remedy: str = REMEDY,
+        self, folder: str, *, entries: Iterable[LogEntry] | None = None, suffix: str = SUFFIX, remedy: str = REMEDY
     ) -> None:
         self.folder = folder
         self._suffix = suffix

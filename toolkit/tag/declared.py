@@ -75,9 +75,7 @@ def set_schemas(
 
 
 def types_elsewhere(
-    dataset: Callable[[], Dataset],
-    planned: Callable[[], Mapping[str, records.SetSchema]],
-    external: External,
+    dataset: Callable[[], Dataset], planned: Callable[[], Mapping[str, records.SetSchema]], external: External
 ) -> Callable[[], Mapping[str, Mapping[str, schema.Type]]]:
     """Return a function to the types of other sets.
 

@@ -72,7 +72,7 @@ def options(class_: type[msgspec.Struct]) -> list[Option]:
     for field in msgspec.structs.fields(class_):
         info = mi.type_info(field.type)
         described = (info.extra_json_schema or {}) if isinstance(info, mi.Metadata) else {}
-        description = str(described.get("description", documented.get(field.encode_name, "")))
+        description = documented.get(field.name, str(described.get("description", "")))
         results.append(Option(field.encode_name, type_name(info), _default(field), description))
     return results
 

@@ -313,14 +313,7 @@ def _seconds(steps: Sequence[Step], key: str, documents: Sequence[Document]) -> 
 
 # --- the sample -------------------------------------------------------------------------------------------------------
 
-AROUND = (
-    "Home | About us | Contact",
-    "» Menu",
-    "Read more …",
-    "© 2024 Example Ltd. All rights reserved",
-    "Share:",
-    "",
-)
+AROUND = ("Home | About us | Contact", "» Menu", "Read more …", "© 2024 Example Ltd. All rights reserved", "Share:", "")
 
 
 def sentences() -> dict[str, str]:

@@ -7,17 +7,7 @@ from typing import Any
 import msgspec
 
 from toolkit.ingest.web.extractor import EXTRACTORS, Extracted, Extractor, ExtractorSpec, Page, SentPage, page_reader
-from toolkit.testing.plugin import (
-    NASTY,
-    check_configuration,
-    check_travels,
-    configured,
-    expect,
-    in_new_process,
-    name_of,
-    options_of,
-    reference_of,
-)
+from toolkit.testing import plugin
 
 URL = "https://example.org/page"
 HEADERS = {"content-type": ["text/html; charset=utf-8"]}
@@ -46,25 +36,29 @@ def check_extractor(
         AssertionError: with what is expected, what was got, and what to do.
         MissingExtra: if a package that it needs is not installed.
     """
-    result = configured(extractor, options, {})
-    name = name_of(result)
+    result = plugin.configured(extractor, options, {})
+    name = plugin.name_of(result)
     result.check()
-    check_configuration(result, EXTRACTORS)
-    expect(pages, f"{name}: expected at least one page, got none")
+    plugin.check_configuration(result, EXTRACTORS)
+    plugin.expect(pages, f"{name}: expected at least one page, got none")
     texts = list(pages.values())
     for _ in range(2):
         results = [_extracted(result, html).text for html in pages]
-        expect(
+        plugin.expect(
             results == texts,
             f"{name}: expected the texts {_short(texts)}, got {_short(results)}; "
             "keep nothing from one page to the next",
         )
-    for html in (*NASTY.values(), "", "<html>", "<p>" * 5000):
+    for html in (*plugin.NASTY.values(), "", "<html>", "<p>" * 5000):
         _check_any(result, html)
-    check_travels(result)
+    plugin.check_travels(result)
     if new_process:
-        elsewhere = in_new_process(texts_of, reference_of(type(result)), options_of(result), list(pages))
-        expect(elsewhere == texts, f"{name}: expected the same texts in another process, got {_short(elsewhere)}")
+        elsewhere = plugin.in_new_process(
+            texts_of, plugin.reference_of(type(result)), plugin.options_of(result), list(pages)
+        )
+        plugin.expect(
+            elsewhere == texts, f"{name}: expected the same texts in another process, got {_short(elsewhere)}"
+        )
 
 
 def texts_of(reference: str, options: Mapping[str, Any], pages: Sequence[str]) -> list[str]:
@@ -87,9 +81,11 @@ def _checked(extractor: Extractor, html: str, page: Page, extracted: Extracted) 
 
     It has its type, and the page is unchanged.
     """
-    name = name_of(extractor)
-    expect(isinstance(extracted, Extracted), f"{name}: expected toolkit.Extracted, got {type(extracted).__name__}")
-    expect(page == _page(html), f"{name}: expected a page that stays as it is, got one that was changed")
+    name = plugin.name_of(extractor)
+    plugin.expect(
+        isinstance(extracted, Extracted), f"{name}: expected toolkit.Extracted, got {type(extracted).__name__}"
+    )
+    plugin.expect(page == _page(html), f"{name}: expected a page that stays as it is, got one that was changed")
     try:
         msgspec.convert(msgspec.json.decode(msgspec.json.encode(extracted)), Extracted)
     except (TypeError, ValueError, msgspec.MsgspecError) as error:

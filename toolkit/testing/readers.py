@@ -12,16 +12,7 @@ from toolkit.data import schema
 from toolkit.data.documents import BAD_ROW
 from toolkit.errors import ToolkitError
 from toolkit.ingest.reader import READERS, Draft, Input, Reader
-from toolkit.testing.plugin import (
-    check_configuration,
-    configured,
-    expect,
-    in_new_process,
-    name_of,
-    options_of,
-    reference_of,
-    remade,
-)
+from toolkit.testing import plugin
 
 MAX_BYTES = 1 << 20
 
@@ -51,10 +42,10 @@ def check_reader(
         AssertionError: with what is expected, what was got, and what to do.
         MissingExtra: if a package that it needs is not installed.
     """
-    result = configured(reader, options, {})
-    name = name_of(result)
-    check_configuration(result, READERS)
-    expect(len(texts) > 1, f"{name}: expected a file with at least two documents, got {len(texts)}")
+    result = plugin.configured(reader, options, {})
+    name = plugin.name_of(result)
+    plugin.check_configuration(result, READERS)
+    plugin.expect(len(texts) > 1, f"{name}: expected a file with at least two documents, got {len(texts)}")
     drafts = check_documents(result, content, texts)
     check_fields(result, drafts)
     check_attributes(result, drafts)
@@ -68,31 +59,33 @@ def check_documents(reader: Reader, content: bytes, texts: Sequence[str]) -> lis
 
     Return them.
     """
-    name = name_of(reader)
+    name = plugin.name_of(reader)
     drafts = _read(reader, content)
     results = [draft.text for draft in drafts]
-    expect(
+    plugin.expect(
         results == list(texts),
         f"{name}: expected {len(texts)} documents with the texts {_short(texts)}, got {len(results)}: "
         f"{_short(results)}; is the last one given when the file ends?",
     )
     fields = list(map(_fields, drafts))
     again = list(map(_fields, _read(reader, content, "elsewhere/other.name")))
-    expect(
+    plugin.expect(
         again == fields,
         f"{name}: expected the same documents again, by another path, got {_different(again, fields)}; take nothing "
         "from the path, the time or the documents before, and keep nothing from one file to the next",
     )
     packed = list(map(_fields, _read(reader, gzip.compress(content, mtime=0))))
-    expect(
+    plugin.expect(
         packed == fields, f"{name}: expected the same documents of the file in gzip, got others; read source.stream()"
     )
     ends = content.removesuffix(b"\n")
     if content.count(b"\n") == len(texts) and ends != content:  # a document a line
         unended = list(map(_fields, _read(reader, ends)))
-        expect(unended == fields, f"{name}: expected the last document without a line feed behind it, too, got others")
+        plugin.expect(
+            unended == fields, f"{name}: expected the last document without a line feed behind it, too, got others"
+        )
     batches = [_fields(draft) for batch in reader.read_batches(input_of(content)) for draft in batch]
-    expect(
+    plugin.expect(
         batches == fields,
         f"{name}: expected of read_batches the documents that read gives, in order, got {_different(batches, fields)}",
     )
@@ -101,15 +94,17 @@ def check_documents(reader: Reader, content: bytes, texts: Sequence[str]) -> lis
 
 def check_fields(reader: Reader, drafts: Sequence[Draft]) -> None:
     """Check the documents' numbers, ids, and rows of JSON."""
-    name = name_of(reader)
+    name = plugin.name_of(reader)
     numbers = [draft.number for draft in drafts]
-    expect(
+    plugin.expect(
         numbers == sorted(set(numbers)) and numbers[:1] > [0],
         f"{name}: expected numbers that grow from 1, got {numbers[:9]}; Draft.number is the item's place in the input, "
         "and makes the id of a document without one",
     )
     ids = [(draft.source, draft.id) for draft in drafts if draft.id is not None]
-    expect(len(set(ids)) == len(ids), f"{name}: expected an id of its own for each document, or None, got {ids[:9]}")
+    plugin.expect(
+        len(set(ids)) == len(ids), f"{name}: expected an id of its own for each document, or None, got {ids[:9]}"
+    )
     for draft in drafts:
         try:
             row = msgspec.json.encode(draft)
@@ -123,11 +118,11 @@ def check_fields(reader: Reader, drafts: Sequence[Draft]) -> None:
 
 def check_attributes(reader: Reader, drafts: Sequence[Draft]) -> None:
     """Check documents for exactly the declared attributes, with their types."""
-    name, types, sets = name_of(reader), reader.types(), reader.attribute_sets()
-    expect(types or not sets, f"{name}: expected `TYPES` beside `attribute_sets`, got none")
+    name, types, sets = plugin.name_of(reader), reader.types(), reader.attribute_sets()
+    plugin.expect(types or not sets, f"{name}: expected `TYPES` beside `attribute_sets`, got none")
     for draft in drafts:
         results = draft.attributes or {}
-        expect(
+        plugin.expect(
             results.keys() == {*sets} and all(values.keys() == types.keys() for values in results.values()),
             f"{name}: expected the attributes {', '.join(types) or 'none'} of each document in the sets "
             f"{', '.join(sets) or 'none'}, got { {key: [*values] for key, values in results.items()} }",
@@ -144,7 +139,7 @@ def check_damage(reader: Reader, content: bytes) -> None:
 
     One that is cut off, empty or something else is a DataError, or has fewer documents.
     """
-    name = name_of(reader)
+    name = plugin.name_of(reader)
     damaged = {
         "an empty file": b"",
         "a file that is cut off": content[: len(content) // 2],
@@ -171,14 +166,15 @@ def input_of(content: bytes, path: str = "folder/input") -> Input:
 
 def check_in_new_process(*cases: tuple[Reader, bytes]) -> None:
     """Compare the documents of readers with those in another process."""
-    elsewhere = in_new_process(
-        fields_of, [(reference_of(type(reader)), options_of(reader), content) for reader, content in cases]
+    elsewhere = plugin.in_new_process(
+        fields_of,
+        [(plugin.reference_of(type(reader)), plugin.options_of(reader), content) for reader, content in cases],
     )
     for (reader, content), results in zip(cases, elsewhere, strict=True):
-        expect(
+        plugin.expect(
             results == list(map(_fields, _read(reader, content))),
-            f"{name_of(reader)}: expected the same documents in another process, got others; ids and dates come from "
-            "the input, not from the run: no hash(), no time, no random numbers",
+            f"{plugin.name_of(reader)}: expected the same documents in another process, got others; ids and dates come "
+            "from the input, not from the run: no hash(), no time, no random numbers",
         )
 
 
@@ -189,7 +185,7 @@ def fields_of(cases: Sequence[tuple[str, Mapping[str, Any], bytes]]) -> list[lis
     """
     results = []
     for reference, options, content in cases:
-        reader = remade(READERS, reference, options)
+        reader = plugin.remade(READERS, reference, options)
         results.append(list(map(_fields, _read(reader, content))))
     return results
 
@@ -199,8 +195,8 @@ def _read(reader: Reader, content: bytes, path: str = "folder/input") -> list[Dr
         return list(reader.read(input_of(content, path)))
     except FileNotFoundError as error:
         raise AssertionError(
-            f"{name_of(reader)}: expected the bytes of source.stream() or source.lines() to be read, got {error}; "
-            "inputs are compressed, in buckets and on the web, too"
+            f"{plugin.name_of(reader)}: expected the bytes of source.stream() or source.lines() to be read, got "
+            f"{error}; inputs are compressed, in buckets and on the web, too"
         ) from error
 
 

@@ -10,21 +10,7 @@ from toolkit.data.documents import Document
 from toolkit.make.stage import STAGES, Stage, item_of, made_of_each, result_of
 from toolkit.tag import describe
 from toolkit.tag.tagger import references
-from toolkit.testing.plugin import (
-    LONGEST,
-    NASTY,
-    SHORT,
-    check_configuration,
-    check_travels,
-    configured,
-    expect,
-    in_new_process,
-    name_of,
-    options_of,
-    plausible,
-    reference_of,
-    remade,
-)
+from toolkit.testing import plugin
 
 
 def check_stage(
@@ -44,52 +30,56 @@ def check_stage(
         AssertionError: with what is expected, what was got, and what to do.
     """
     class_ = stage if isinstance(stage, type) else type(stage)
-    result = configured(stage, options, {read.option: "set-0" for read in describe.reads(class_)})
-    check_configuration(result, STAGES)
-    texts = [*SHORT.values(), *(text[:LONGEST] for text in NASTY.values())]
-    name, alone = name_of(result), [_results_of(result, [text]) for text in texts]
+    result = plugin.configured(stage, options, {read.option: "set-0" for read in describe.reads(class_)})
+    plugin.check_configuration(result, STAGES)
+    texts = [*plugin.SHORT.values(), *(text[: plugin.LONGEST] for text in plugin.NASTY.values())]
+    name, alone = plugin.name_of(result), [_results_of(result, [text]) for text in texts]
     together = [item for results in alone for item in results]
     backwards = [item for results in alone[::-1] for item in results]
-    expect(
+    plugin.expect(
         _results_of(result, texts) == together and _results_of(result, texts[::-1]) == backwards,
         f"{name}: expected the same of documents alone and together, in any order; keep nothing of other documents",
     )
-    expect(_results_of(result, []) == [], f"{name}: expected nothing of no documents, got something")
+    plugin.expect(_results_of(result, []) == [], f"{name}: expected nothing of no documents, got something")
     if result.needs_all():
         _check_whole(result, together)
-    check_travels(result)
+    plugin.check_travels(result)
     if new_process:
-        elsewhere = in_new_process(made_of, reference_of(class_), options_of(result), texts)
-        expect(elsewhere == together, f"{name}: expected the same in another process; use neither hash() nor the time")
+        elsewhere = plugin.in_new_process(made_of, plugin.reference_of(class_), plugin.options_of(result), texts)
+        plugin.expect(
+            elsewhere == together, f"{name}: expected the same in another process; use neither hash() nor the time"
+        )
 
 
 def made_of(reference: str, options: Mapping[str, Any], texts: Sequence[str]) -> list[bytes]:
     """Return a stage's results for texts, by its name and options."""
-    return _results_of(remade(STAGES, reference, options), texts)
+    return _results_of(plugin.remade(STAGES, reference, options), texts)
 
 
 def _results_of(stage: Stage, texts: Sequence[str]) -> list[bytes]:
     """Return a stage's results for texts, as stored and checked."""
-    name, documents = name_of(stage), [Document(text, id=f"{len(text)}", source="source") for text in texts]
+    name, documents = plugin.name_of(stage), [Document(text, id=f"{len(text)}", source="source") for text in texts]
     for document in documents:
         for reference in references(stage):
-            document.give(reference.text, plausible(reference.type, document))
+            document.give(reference.text, plugin.plausible(reference.type, document))
     type_ = made_of_each(type(stage))
-    expect(type_ is not None, f"{name}: expected `make` with a declared result, such as `-> Sequence[int]`, got none")
+    plugin.expect(
+        type_ is not None, f"{name}: expected `make` with a declared result, such as `-> Sequence[int]`, got none"
+    )
     type_ = item_of(stage.extract) if stage.needs_all() else type_
     try:
         results = list(stage.extract(documents) if stage.needs_all() else stage.make(documents))
     except Exception as error:
         message = f"{name}: expected a result for every text, got {type(error).__name__}: {error}"
         raise AssertionError(message) from error
-    expect(
+    plugin.expect(
         all(document.text == text for document, text in zip(documents, texts, strict=True)),
         f"{name}: expected documents that stay as they are, got another text; copy what you change",
     )
     if type_ is Document:
         expectation = f"{name}: expected documents with id, source and text"
         for item in results:
-            expect(isinstance(item, Document) and item.id and item.source, f"{expectation}, got {item!r}")
+            plugin.expect(isinstance(item, Document) and item.id and item.source, f"{expectation}, got {item!r}")
         return [msgspec.json.encode((item.id, item.source, item.text, item.metadata)) for item in results]
     return _stored(name, "extract" if stage.needs_all() else "make", results, type_, len(texts))
 
@@ -99,18 +89,20 @@ def _check_whole(stage: Stage, extracted: Sequence[bytes]) -> None:
 
     Values must be the same in other portions.
     """
-    name, type_ = name_of(stage), made_of_each(type(stage))
+    name, type_ = plugin.name_of(stage), made_of_each(type(stage))
     values = [msgspec.json.decode(item, type=item_of(stage.extract)) for item in extracted]
     (stored,) = _stored(name, "combine", [stage.combine(iter(values))], result_of(stage.combine), 1)
     whole = msgspec.json.decode(stored, type=result_of(stage.combine))
     together = _stored(name, "finish", list(stage.finish(values, whole)), type_, len(values))
     alone = [*chain.from_iterable(_stored(name, "finish", list(stage.finish([v], whole)), type_, 1) for v in values)]
-    expect(alone == together, f"{name}: expected the same of `finish` in other portions; keep nothing of other values")
+    plugin.expect(
+        alone == together, f"{name}: expected the same of `finish` in other portions; keep nothing of other values"
+    )
 
 
 def _stored(name: str, function: str, items: Sequence[Any], type_: Any, count: int) -> list[bytes]:
     """Return values as they are stored; check them."""
-    expect(len(items) == count, f"{name}: expected a value for each of {count} documents, got {len(items)}")
+    plugin.expect(len(items) == count, f"{name}: expected a value for each of {count} documents, got {len(items)}")
     stored = [msgspec.json.encode(item) for item in items]
     try:
         for value in stored:

@@ -14,22 +14,7 @@ from toolkit.data.documents import Document, Span, split_lines
 from toolkit.errors import MissingExtra
 from toolkit.tag import describe
 from toolkit.tag.tagger import TAGGERS, Example, Tagger, references, value_annotation, value_type
-from toolkit.testing.plugin import (
-    LONGEST,
-    NASTY,
-    SHORT,
-    as_json,
-    check_configuration,
-    check_travels,
-    configured,
-    expect,
-    in_new_process,
-    name_of,
-    options_of,
-    plausible,
-    reference_of,
-    remade,
-)
+from toolkit.testing import plugin
 from toolkit.text.batch import Batch
 from toolkit.text.encoders.tokens import Batches
 
@@ -54,7 +39,7 @@ def check_tagger(
         MissingExtra: if a package that it needs is not installed.
     """
     result = configured_tagger(tagger, options)
-    check_configuration(result, TAGGERS)
+    plugin.check_configuration(result, TAGGERS)
     check_descriptions(result)
     check_examples(result)
     check_values(result)
@@ -67,7 +52,7 @@ def configured_tagger(tagger: Tagger | type[Tagger], options: Mapping[str, Any] 
     """Return a tagger with its options; those that name attributes are of a set that is called ``set-0``."""
     class_ = tagger if isinstance(tagger, type) else type(tagger)
     values = {name: value for example in reversed(class_.EXAMPLES) for name, value in example.options.items()}
-    return configured(tagger, options, values | {read.option: "set-0" for read in describe.reads(class_)})
+    return plugin.configured(tagger, options, values | {read.option: "set-0" for read in describe.reads(class_)})
 
 
 def check_descriptions(tagger: Tagger) -> None:
@@ -79,10 +64,10 @@ def check_descriptions(tagger: Tagger) -> None:
         if place and place.endswith(("[]", "{}")):
             continue  # what a list or map holds is said of the list or map
         about = type_.description
-        expect(
+        plugin.expect(
             re.fullmatch(r"[A-Z0-9`].{5,}[^.]\.", about) and not re.search(r"TODO|\n|\. [A-Z]", about),
-            f"{name_of(tagger)}: expected a sentence with a full stop that says what {place or 'the value'} is, got "
-            f"{about!r}; write it as the first line of the class's docstring, or of a field under `Attributes:`",
+            f"{plugin.name_of(tagger)}: expected a sentence with a full stop that says what {place or 'the value'} is, "
+            f"got {about!r}; write it as the first line of the class's docstring, or of a field under `Attributes:`",
         )
 
 
@@ -90,19 +75,19 @@ def check_examples(tagger: Tagger) -> None:
     """Check the examples with `tag` and `tag_batch`."""
     for example in type(tagger).EXAMPLES:
         required = {f.encode_name for f in msgspec.structs.fields(type(tagger)) if f.required}
-        options = {name: value for name, value in options_of(tagger).items() if name in required}
+        options = {name: value for name, value in plugin.options_of(tagger).items() if name in required}
         node = parse(msgspec.json.encode(options | dict(example.options)).decode())
-        result = convert(node, type(tagger), name_of(tagger))
+        result = convert(node, type(tagger), plugin.name_of(tagger))
         for call in (result.tag, lambda document, result=result: result.tag_batch([document])[0]):
-            json = as_json(_computed(result, call, _of_example(result, example)))
-            expect(
-                _sameness(result)(json, as_json(example.value)),
-                f"{name_of(tagger)}: expected the value {example.value!r} as the example of {example.text!r} says, got "
-                f"{json!r}; correct the example or the tagger",
+            json = plugin.as_json(_computed(result, call, _of_example(result, example)))
+            plugin.expect(
+                _sameness(result)(json, plugin.as_json(example.value)),
+                f"{plugin.name_of(tagger)}: expected the value {example.value!r} as the example of {example.text!r} "
+                f"says, got {json!r}; correct the example or the tagger",
             )
 
 
-def check_values(tagger: Tagger, texts: Mapping[str, str] = NASTY) -> None:
+def check_values(tagger: Tagger, texts: Mapping[str, str] = plugin.NASTY) -> None:
     """Check the type of values for unusual texts.
 
     Documents must stay as they are.
@@ -117,27 +102,27 @@ def check_values(tagger: Tagger, texts: Mapping[str, str] = NASTY) -> None:
             msgspec.json.decode(stored, type=schema.to_python(value_type(class_)))
         except msgspec.ValidationError as error:
             raise AssertionError(
-                f"{name_of(tagger)}: expected a value of the type that `tag` declares, {value_type(class_)}, got "
-                f"{stored[:100].decode(errors='replace')} ({error}) for a text of {about}"
+                f"{plugin.name_of(tagger)}: expected a value of the type that `tag` declares, {value_type(class_)}, "
+                f"got {stored[:100].decode(errors='replace')} ({error}) for a text of {about}"
             ) from None
         for span in _spans(typed):
-            expect(
+            plugin.expect(
                 0 <= span.start <= span.end <= len(text),
-                f"{name_of(tagger)}: expected spans of code points of the text, from 0 to {len(text)}, got "
+                f"{plugin.name_of(tagger)}: expected spans of code points of the text, from 0 to {len(text)}, got "
                 f"{span.start} to {span.end} for a text of {about}",
             )
         for field in class_.PER_LINE:
-            result = len(as_json(value)[field])
-            expect(
+            result = len(plugin.as_json(value)[field])
+            plugin.expect(
                 result == len(document.lines),
-                f"{name_of(tagger)}: expected an element of {field} for each of {len(document.lines)} lines, got "
-                f"{result} for a text of {about}; lines are those of document.lines",
+                f"{plugin.name_of(tagger)}: expected an element of {field} for each of {len(document.lines)} lines, "
+                f"got {result} for a text of {about}; lines are those of document.lines",
             )
-        expect(
+        plugin.expect(
             (document.text, document.id, document.source, dict(document.metadata)) == (text, "id", "source", {})
             and document.lines == split_lines(text),
-            f"{name_of(tagger)}: expected a document that stays as it is, got another text, id, source, metadata or "
-            "lines; other taggers see the same document, so copy what you change",
+            f"{plugin.name_of(tagger)}: expected a document that stays as it is, got another text, id, source, "
+            "metadata or lines; other taggers see the same document, so copy what you change",
         )
 
 
@@ -151,37 +136,37 @@ def check_independence(tagger: Tagger) -> None:
     One that keeps what it has seen, or whose `tag_batch` differs from `tag`, gives other values for one process than
     for two. Numbers of one that computes `Batches` may differ by rounding with the batch, which rows alone decide.
     """
-    name, is_near = name_of(tagger), _sameness(tagger) is _near
+    name, is_near = plugin.name_of(tagger), _sameness(tagger) is _near
     texts = [
         *(example.text for example in tagger.EXAMPLES),
-        *SHORT.values(),
-        *(text[:LONGEST] for text in NASTY.values()),
+        *plugin.SHORT.values(),
+        *(text[: plugin.LONGEST] for text in plugin.NASTY.values()),
     ]
 
     def fresh(order: Sequence[int]) -> list[Document]:
         return [document_of(tagger, texts[i], str(i)) for i in order]
 
     places = list(range(len(texts)))
-    alone = [as_json(_computed(tagger, tagger.tag, document)) for document in fresh(places)]
+    alone = [plugin.as_json(_computed(tagger, tagger.tag, document)) for document in fresh(places)]
     for order in (places[::-1], places):
-        again = [as_json(tagger.tag(document)) for document in fresh(order)]
+        again = [plugin.as_json(tagger.tag(document)) for document in fresh(order)]
         message = f"{name}: expected the same values again, in any order; keep nothing of other documents"
         _expect_same(again, [alone[i] for i in order], [texts[i] for i in order], message)
     for order in (places, places[::-1], places * 3):
         for batch in (fresh(order), Batch(fresh(order))):
             _check_batch(tagger, batch, [alone[i] for i in order], is_near=is_near)
-    expect(not list(tagger.tag_batch([])), f"{name}: expected no values of tag_batch for no documents, got some")
-    check_travels(tagger)
+    plugin.expect(not list(tagger.tag_batch([])), f"{name}: expected no values of tag_batch for no documents, got some")
+    plugin.check_travels(tagger)
 
 
 def _check_batch(tagger: Tagger, batch: Sequence[Document], expectations: list[Any], *, is_near: bool) -> None:
-    json = as_json(list(tagger.tag_batch(batch)))
-    name, texts = name_of(tagger), [document.text for document in batch]
-    expect(len(json) == len(batch), f"{name}: expected {len(batch)} values of tag_batch, got {len(json)}")
+    json = plugin.as_json(list(tagger.tag_batch(batch)))
+    name, texts = plugin.name_of(tagger), [document.text for document in batch]
+    plugin.expect(len(json) == len(batch), f"{name}: expected {len(batch)} values of tag_batch, got {len(json)}")
     message = f"{name}: expected the same values of tag_batch as of tag, in order"
     _expect_same(json, expectations, texts, message, _near if is_near else eq)
     if is_near:
-        again = as_json(list(tagger.tag_batch(batch)))
+        again = plugin.as_json(list(tagger.tag_batch(batch)))
         _expect_same(again, json, texts, f"{name}: expected the same values of the same documents again")
 
 
@@ -209,7 +194,7 @@ def _expect_same(
     is_same: Callable[[Any, Any], bool] = eq,
 ) -> None:
     for got, expected, text in zip(results, expectations, texts, strict=True):
-        expect(is_same(got, expected), f"{message}; for the text {text[:40]!r} got {got!r} and {expected!r}")
+        plugin.expect(is_same(got, expected), f"{message}; for the text {text[:40]!r} got {got!r} and {expected!r}")
 
 
 def check_in_new_process(*taggers: Tagger) -> None:
@@ -217,15 +202,15 @@ def check_in_new_process(*taggers: Tagger) -> None:
 
     They depend neither on hashes nor on the time.
     """
-    texts = [text[:LONGEST] for text in NASTY.values()]
+    texts = [text[: plugin.LONGEST] for text in plugin.NASTY.values()]
     here = [_values_of(tagger, texts) for tagger in taggers]
-    elsewhere = in_new_process(
-        values_of, [(reference_of(type(tagger)), options_of(tagger)) for tagger in taggers], texts
+    elsewhere = plugin.in_new_process(
+        values_of, [(plugin.reference_of(type(tagger)), plugin.options_of(tagger)) for tagger in taggers], texts
     )
     for tagger, results, expectations in zip(taggers, elsewhere, here, strict=True):
         message = (
-            f"{name_of(tagger)}: expected the same values in another process; sort what comes out of a set, take no "
-            "hash() of a text, and draw at random from a generator that is seeded with the document's id"
+            f"{plugin.name_of(tagger)}: expected the same values in another process; sort what comes out of a set, "
+            "take no hash() of a text, and draw at random from a generator that is seeded with the document's id"
         )
         _expect_same(results, expectations, texts, message)
 
@@ -235,18 +220,18 @@ def values_of(taggers: Sequence[tuple[str, Mapping[str, Any]]], texts: Sequence[
 
     Taggers come as names and options.
     """
-    return [_values_of(remade(TAGGERS, reference, options), texts) for reference, options in taggers]
+    return [_values_of(plugin.remade(TAGGERS, reference, options), texts) for reference, options in taggers]
 
 
 def _values_of(tagger: Tagger, texts: Sequence[str]) -> list[Any]:
-    return [as_json(tagger.tag(document_of(tagger, text))) for text in texts]
+    return [plugin.as_json(tagger.tag(document_of(tagger, text))) for text in texts]
 
 
 def document_of(tagger: Tagger, text: str, id: str = "id") -> Document:
     """Return a document with the attributes for a tagger."""
     document = Document(text, id=id, source="source")
     for reference in references(tagger):
-        value = plausible(reference.type, document)
+        value = plugin.plausible(reference.type, document)
         attribute = next(
             (e.attributes[reference.option] for e in tagger.EXAMPLES if reference.option in e.attributes), None
         )
@@ -270,7 +255,7 @@ def _computed(tagger: Tagger, call: Callable[[Document], Any], document: Documen
         raise
     except Exception as error:
         raise AssertionError(
-            f"{name_of(tagger)}: expected a value for every text, got {type(error).__name__}: {error} for "
+            f"{plugin.name_of(tagger)}: expected a value for every text, got {type(error).__name__}: {error} for "
             f"{document.text[:40]!r}"
         ) from error
 

@@ -16,19 +16,7 @@ from toolkit.data.tables.to_arrow import own_columns
 from toolkit.errors import DataError
 from toolkit.inspect.documents import FileDocuments
 from toolkit.mix.writer import WRITERS, Mixed, MixedBatch, Writer, check_label
-from toolkit.testing.plugin import (
-    SHORT,
-    as_json,
-    check_configuration,
-    configured,
-    expect,
-    in_new_process,
-    name_of,
-    options_of,
-    plausible,
-    reference_of,
-    remade,
-)
+from toolkit.testing import plugin
 
 LABELS = ("en", "multi", "zh-Hant", "x-eml", "1.0", "a_b")
 BAD_LABELS = (
@@ -68,9 +56,9 @@ def check_writer(
         AssertionError: with what is expected, what was got, and what to do.
         MissingExtra: if a package that it needs is not installed.
     """
-    result = configured(writer, options, {})
+    result = plugin.configured(writer, options, {})
     result.check_installed()
-    check_configuration(result, WRITERS)
+    plugin.check_configuration(result, WRITERS)
     check_places(result)
     check_encoding(result)
     with tempfile.TemporaryDirectory() as folder:
@@ -86,21 +74,21 @@ def check_places(writer: Writer) -> None:
 
     Paths are below the output's folder, and all different.
     """
-    name = name_of(writer)
+    name = plugin.name_of(writer)
     places = [writer.part(label, number, 2, "") for label in LABELS for number in (1, 2)]
     for path in (*places, *map(writer.stem, LABELS), *map(writer.checksums, LABELS)):
-        expect(
+        plugin.expect(
             not path.startswith("/") and not {"", ".", ".."} & set(path.split("/")),
             f"{name}: expected paths below the output's folder, got {path!r}; see `stem` and `checksums`",
         )
-    expect(
+    plugin.expect(
         len(set(places)) == len(places),
         f"{name}: expected a file of its own for each part of each label, got {places}; use the label in `stem`",
     )
     document = document_of("text\n")
     for label in BAD_LABELS:
         for result in _labels_given(writer, document, label):
-            expect(
+            plugin.expect(
                 _is_label(result),
                 f"{name}: expected a DataError for the label {label!r}, got the label {result!r}; pass labels through "
                 "check_label",
@@ -128,33 +116,33 @@ def check_encoding(writer: Writer) -> None:
 
     They are encoded one by one and in a batch, and stay as they are.
     """
-    name = name_of(writer)
-    documents = [document_of(text, i) for i, text in enumerate(SHORT.values())]
+    name = plugin.name_of(writer)
+    documents = [document_of(text, i) for i, text in enumerate(plugin.SHORT.values())]
     counts = Counter[str]()
     alone: list[list[tuple[str, bytes]]] = []
     for document in documents:
         mixed = mixed_of(writer, document, counts=counts)
-        before = (document.text, document.row, as_json(mixed.values))
+        before = (document.text, document.row, plugin.as_json(mixed.values))
         alone.append(list(writer.encode(document, mixed)))
-        expect(
-            (document.text, document.row, as_json(mixed.values)) == before,
+        plugin.expect(
+            (document.text, document.row, plugin.as_json(mixed.values)) == before,
             f"{name}: expected a document and values that stay as they are, got others; copy what you change",
         )
         again = list(writer.encode(document, mixed_of(writer, document)))
-        expect(again == alone[-1], f"{name}: expected the same bytes again of {document.text!r}, got {again}")
+        plugin.expect(again == alone[-1], f"{name}: expected the same bytes again of {document.text!r}, got {again}")
         for label, data in alone[-1]:
-            expect(
+            plugin.expect(
                 all(map(_is_label, label.split("/"))),
                 f"{name}: expected labels as check_label takes them, or several with slashes between, got {label!r}",
             )
-            expect(
+            plugin.expect(
                 isinstance(data, bytes) and data.endswith(b"\n"),
                 f"{name}: expected bytes that end in a line feed, got {data[-40:]!r} of {document.text!r}",
             )
     batch_counts = Counter[str]()
     batch = MixedBatch(documents, [mixed_of(writer, document, counts=batch_counts) for document in documents])
     results = [list(pieces) for pieces in writer.encode_batch(batch)]
-    expect(
+    plugin.expect(
         results == alone and +batch_counts == +counts,
         f"{name}: expected of encode_batch the pieces of each document that encode gives, in order, and the same "
         f"counts; got {results} and {dict(batch_counts)} in place of {alone} and {dict(counts)}",
@@ -188,25 +176,28 @@ def check_carried(writer: Writer) -> None:
         names = paths_in(row)
         for name in writer.carries(names):
             value = value_at(fields | {"metadata": metadata}, name)
-            expect(
+            plugin.expect(
                 not isinstance(value, str) or value.encode() in result,
-                f"{name_of(writer)}: expected the field {name} in the output, as `carries` says, got {result[:500]!r}",
+                f"{plugin.name_of(writer)}: expected the field {name} in the output, as `carries` says, got "
+                f"{result[:500]!r}",
             )
 
 
 def check_reading(writer: Writer, label: str, pieces: Sequence[Encoded], folder: Path) -> None:
     """Check a label's file by the format, and its documents."""
-    name = name_of(writer)
+    name = plugin.name_of(writer)
     path = folder / writer.part(label, 1, 1, "")
     path.parent.mkdir(parents=True, exist_ok=True)
     data = file_of(writer, pieces, path)
     if writer.CONCATENATES:
         for line in data[:-1].split(b"\n"):
             fault = writer.check(line)
-            expect(fault is None, f"{name}: expected lines that its own `check` takes, got {fault}: {line[:200]!r}")
+            plugin.expect(
+                fault is None, f"{name}: expected lines that its own `check` takes, got {fault}: {line[:200]!r}"
+            )
     else:
         faults = list(writer.check_file(str(path), len(pieces)))
-        expect(not faults, f"{name}: expected a file that its own `check_file` takes, got {faults}")
+        plugin.expect(not faults, f"{name}: expected a file that its own `check_file` takes, got {faults}")
     if not writer.HAS_TEXT:
         return
     if writer.COLUMNS:
@@ -218,18 +209,18 @@ def check_reading(writer: Writer, label: str, pieces: Sequence[Encoded], folder:
             f"{name}: expected a file that can be read back ({_way_to_read(writer)}), got {type(error).__name__}: "
             f"{error}"
         ) from error
-    expect(
+    plugin.expect(
         len(results) == len(pieces),
         f"{name}: expected {len(pieces)} documents when the file is read back ({_way_to_read(writer)}), got "
         f"{len(results)}",
     )
     for (text, id), piece in zip(results, pieces, strict=True):
         written = writer.text_of(piece.data).decode() if writer.parts_documents() else piece.document.text
-        expect(
+        plugin.expect(
             piece.about in LOSSY or text.split() == written.split(),
             f"{name}: expected the text {written!r} when the file is read back ({_way_to_read(writer)}), got {text!r}",
         )
-        expect(
+        plugin.expect(
             id in ("", piece.document.id),
             f"{name}: expected the id {piece.document.id!r}, or none, when the file is read back, got {id!r}; see `ID`",
         )
@@ -240,9 +231,9 @@ def file_of(writer: Writer, pieces: Sequence[Encoded], path: Path) -> bytes:
     if writer.CONCATENATES:
         path.write_bytes(b"".join(piece.data for piece in pieces))
         return path.read_bytes()
-    name, results = name_of(writer), []
+    name, results = plugin.name_of(writer), []
     files = [path, *map(Path, writer.beside(str(path)))]
-    expect(
+    plugin.expect(
         len({*files}) == len(files) and all(file.parent == path.parent for file in files),
         f"{name}: expected files of their own beside a part, in its folder, got {files}; see `beside`",
     )
@@ -252,14 +243,16 @@ def file_of(writer: Writer, pieces: Sequence[Encoded], path: Path) -> bytes:
             opened = [stack.enter_context(file.open("wb")) for file in files]
             writer.assemble_files(remaining, opened)
             left_open = not any(out.closed for out in opened)
-            expect(left_open, f"{name}: expected `assemble` to leave its files open, got one closed")
-        expect(next(remaining, None) is None, f"{name}: expected `assemble` to take all pieces, got some left")
+            plugin.expect(left_open, f"{name}: expected `assemble` to leave its files open, got one closed")
+        plugin.expect(next(remaining, None) is None, f"{name}: expected `assemble` to take all pieces, got some left")
         results.append([file.read_bytes() for file in files])
-    expect(results[0] == results[1], f"{name}: expected the same file of the same pieces, got another; write no time")
+    plugin.expect(
+        results[0] == results[1], f"{name}: expected the same file of the same pieces, got another; write no time"
+    )
     for file, data in zip(files, results[0], strict=True):
         file.write_bytes(data[:-1])
         noticed = list(writer.check_file(str(path)))
-        expect(
+        plugin.expect(
             noticed, f"{name}: expected `check_file` to notice that the last byte of {file.name} is missing, it did not"
         )
         file.write_bytes(data)
@@ -275,7 +268,7 @@ def _way_to_read(writer: Writer) -> str:
 def _by_label(writer: Writer) -> dict[str, list[Encoded]]:
     """Return the pieces of some documents, in order, by their label."""
     results: dict[str, list[Encoded]] = {}
-    for i, (about, text) in enumerate(SHORT.items()):
+    for i, (about, text) in enumerate(plugin.SHORT.items()):
         document = document_of(text, i)
         for label, data in writer.encode(document, mixed_of(writer, document, LABELS[i % 2])):
             results.setdefault(label, []).append(Encoded(about, document, data))
@@ -293,12 +286,14 @@ def check_in_new_process(*writers: Writer) -> None:
 
     They depend neither on hashes nor on the time.
     """
-    elsewhere = in_new_process(digests_of, [(reference_of(type(writer)), options_of(writer)) for writer in writers])
+    elsewhere = plugin.in_new_process(
+        digests_of, [(plugin.reference_of(type(writer)), plugin.options_of(writer)) for writer in writers]
+    )
     for writer, results in zip(writers, elsewhere, strict=True):
-        expect(
+        plugin.expect(
             results == _digests(writer),
-            f"{name_of(writer)}: expected the same files in another process, got others; sort what comes out of a set, "
-            "and write neither the time nor a hash() of a text",
+            f"{plugin.name_of(writer)}: expected the same files in another process, got others; sort what comes out of "
+            "a set, and write neither the time nor a hash() of a text",
         )
 
 
@@ -307,7 +302,7 @@ def digests_of(writers: Sequence[tuple[str, Mapping[str, Any]]]) -> list[dict[st
 
     Writers come as names and options.
     """
-    return [_digests(remade(WRITERS, reference, options)) for reference, options in writers]
+    return [_digests(plugin.remade(WRITERS, reference, options)) for reference, options in writers]
 
 
 def document_of(text: str, number: int = 0) -> Document:
@@ -320,6 +315,6 @@ def document_of(text: str, number: int = 0) -> Document:
 
 def mixed_of(writer: Writer, document: Document, label: str = "en", *, counts: Counter[str] | None = None) -> Mixed:
     """Return the mix's knowledge of a document, with plausible values."""
-    values = {option: plausible(value.type, document, label=label) for option, value in writer.wants().items()}
+    values = {option: plugin.plausible(value.type, document, label=label) for option, value in writer.wants().items()}
     raw = {"x": msgspec.Raw(b'{"y":1}')} if writer.takes_all() else None
     return Mixed(values, ["tiny", "noisy"], raw, Counter() if counts is None else counts, shard="shard-0")

@@ -67,13 +67,7 @@ class WordCounts(NamedTuple):
 
 
 _within_lines = Compiled(
-    "toolkit.text.kernels.measures:within_lines",
-    LineTable,
-    "int64",
-    Roles,
-    Characters,
-    "uint64* int64*",
-    uses=_USES,
+    "toolkit.text.kernels.measures:within_lines", LineTable, "int64", Roles, Characters, "uint64* int64*", uses=_USES
 )
 _line_edges = Compiled("toolkit.text.kernels.measures:line_edges", Words, "int64 int64*", Roles, "int64*", uses=_USES)
 _count_words = Compiled(

@@ -23,6 +23,7 @@ from toolkit.execution.progress import Position
 from toolkit.ingest.inputs import carried_shards
 from toolkit.inspect.documents import label_reader
 from toolkit.inspect.targets import Format
+from toolkit.lazy_numpy import np
 from toolkit.mix.settings import COPY
 from toolkit.mix.writer import Writer
 from toolkit.records import foreign, sets
@@ -65,8 +66,6 @@ class CopyCheck:
 
     def repeated(self) -> Iterator[tuple[int, int]]:
         """Yield rows with a repeated (source, id, copy), and the earlier rows. They count from 1."""
-        import numpy as np
-
         result = np.frombuffer(self._hashes, dtype=np.uint64)
         order = np.argsort(result, kind="stable")
         ordered = result[order]

@@ -1,7 +1,7 @@
 """The JSON Schema of the whole configuration, section by section."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, get_args
 
 import msgspec
 
@@ -91,7 +91,7 @@ class Definitions:
         for field in msgspec.structs.fields(class_):
             own = other.get(field.encode_name)
             schema = self.of_type(field.type, class_.__name__) if own is None else {**_described(field.type), **own}
-            if description := documented.get(field.encode_name):
+            if description := documented.get(field.name):
                 schema.pop("description", None)
                 schema = {"description": description, **schema}
             if isinstance(field.default, str | int | float | bool):
@@ -104,7 +104,12 @@ class Definitions:
         (schema,), inner = msgspec.json.schema_components(
             [type_], schema_hook=_worded, ref_template=f"#/$defs/{owner}.{{name}}"
         )
+        structs = {class_.__name__: class_ for class_ in _structs(type_)}
         for name, definition in inner.items():
+            documented = attributes_of(structs[name]) if name in structs else {}
+            for field in msgspec.structs.fields(structs[name]) if documented else ():
+                if field.name in documented:
+                    definition["properties"][field.encode_name]["description"] = documented[field.name]
             self.schemas[f"{owner}.{name}"] = _with_variables(definition)
         results: Schema = _with_variables(schema)
         return results
@@ -176,6 +181,17 @@ def _described(type_: Any) -> Schema:
     """Return the description of an annotated type."""
     texts = (meta.description for meta in getattr(type_, "__metadata__", ()) if isinstance(meta, msgspec.Meta))
     return next(({"description": item} for item in texts if item), {})
+
+
+def _structs(type_: Any) -> Iterator[type[msgspec.Struct]]:
+    """Yield the Structs in a type, and those in their fields."""
+    if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+        yield type_
+        inner = [field.type for field in msgspec.structs.fields(type_)]
+    else:
+        inner = [*get_args(type_)]
+    for part in inner:
+        yield from _structs(part)
 
 
 def _worded(type_: type[Any]) -> Schema:

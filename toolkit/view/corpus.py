@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from toolkit.data.schema import Type
 from toolkit.errors import ToolkitError
+from toolkit.lazy_numpy import np
 from toolkit.storage.threads import Thread
 
 K = TypeVar("K")
@@ -373,8 +374,6 @@ class _Best:
     """The places with the best scores; of equal ones those that come first."""
 
     def __init__(self, *, descending: bool) -> None:
-        import numpy as np
-
         self._sign = -1.0 if descending else 1.0
         self._places = np.empty(0, dtype=np.uint64)
         self._scores = np.empty(0, dtype=np.float64)
@@ -389,8 +388,6 @@ class _Best:
 
     def order(self) -> None:
         """Sort the places, and keep the best."""
-        import numpy as np
-
         places: np.ndarray = np.concatenate([self._places, np.array(self._new_places, dtype=np.uint64)])
         scores: np.ndarray = np.concatenate([self._scores, np.array(self._new_scores, dtype=np.float64)])
         order = np.lexsort((places, scores))[:MOST]

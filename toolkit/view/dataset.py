@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -15,6 +15,7 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.data.row_index import row_hash
 from toolkit.data.tables import TABLE
 from toolkit.errors import AlignmentError, DataError, ToolkitError
+from toolkit.lazy_numpy import np
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.explain import explain_row
 from toolkit.mix.effects.preview import blocks
@@ -29,9 +30,6 @@ from toolkit.storage.threads import for_each
 from toolkit.view.corpus import At, CorpusRow, Question, Recent, Scanned, Shard, Stop, Values
 from toolkit.view.members import MemberFile, OrderedFile, Pieces, RowFile
 from toolkit.view.questions import DatasetQuery, DatasetQuestion, MixNames
-
-if TYPE_CHECKING:
-    import numpy as np
 
 FILES = 256
 """Files of which places are known at a time."""
@@ -242,7 +240,6 @@ class DatasetCorpus:
     def _hashes_of(self, number: int) -> "np.ndarray":
         if (cached := self._hashes.use(number)) is not None:
             return cached
-        import numpy as np
 
         blocks = [block["hash"] for block in row_index.read(self.dataset, self.names[number])]
         return self._hashes.keep(number, np.concatenate([np.empty(0, dtype=np.uint64), *blocks]))
@@ -268,8 +265,6 @@ class DatasetCorpus:
         return frozenset(hash_ for some in identity.repeated_hashes(indexed) for hash_ in some.tolist())
 
     def places_of(self, id: str) -> list[At] | None:
-        import numpy as np
-
         hashes = np.array([row_hash(source, id) for source in self._sources], dtype=np.uint64)
 
         def rows_in(number: int) -> list[At]:

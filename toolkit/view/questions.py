@@ -150,13 +150,7 @@ class DatasetQuestion:
     """
 
     def __init__(
-        self,
-        resolved: Resolved,
-        own: OwnTypes | None,
-        max_bytes: int,
-        *,
-        query: DatasetQuery,
-        mix: MixNames,
+        self, resolved: Resolved, own: OwnTypes | None, max_bytes: int, *, query: DatasetQuery, mix: MixNames
     ) -> None:
         where, sort, first = query
         joined = {result.set: result for result in resolved.sets}

@@ -17,19 +17,12 @@ from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, DataError
 from toolkit.exchange.sealed import SealedOutput
 from toolkit.execution.executors import Run
+from toolkit.lazy_numpy import np
 from toolkit.plugins import Kind as KindOfPlugin
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import join
 from toolkit.text.batch import Batch
-from toolkit.whole_corpus.records import (
-    SCRATCH,
-    FileState,
-    Model,
-    NumberedShard,
-    NumberedShards,
-    SignedShard,
-    save_shards,
-)
+from toolkit.whole_corpus import records
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -93,9 +86,9 @@ class Files:
         """Enter an output under a name, such as a compressed `RowOutput`."""
         self._outputs[name] = self._stack.enter_context(output)
 
-    def states(self) -> dict[str, FileState]:
+    def states(self) -> dict[str, records.FileState]:
         return {
-            name: FileState(output.stat.size, output.stat.stamp, output.sha256)
+            name: records.FileState(output.stat.size, output.stat.stamp, output.sha256)
             for name, output in self._outputs.items()
         }
 
@@ -135,7 +128,7 @@ class Work:
             `ConfigStruct`; returns their values in order. A failure of one raises.
     """
 
-    shards: list[SignedShard]
+    shards: list[records.SignedShard]
     folder: str
     home: str
     settings: str
@@ -146,21 +139,21 @@ class Work:
     @cached_property
     def scratch(self) -> str:
         """Folder for scratch files below the decisions, deleted in the end; it has the shards, for tasks."""
-        folder = join(self.folder, f"{SCRATCH}{self.memory}")
-        save_shards(self.run, folder, self.shards)
+        folder = join(self.folder, f"{records.SCRATCH}{self.memory}")
+        records.save_shards(self.run, folder, self.shards)
         return folder
 
-    def numbered(self, chosen: Collection[int] | None = None) -> list[tuple[str, NumberedShard]]:
+    def numbered(self, chosen: Collection[int] | None = None) -> list[tuple[str, records.NumberedShard]]:
         """Return our shards, or some by number, with names of tasks."""
         return [
-            (f"{shard.shard} ({shard.number})", NumberedShard(shard.dataset, shard.number, self.scratch))
+            (f"{shard.shard} ({shard.number})", records.NumberedShard(shard.dataset, shard.number, self.scratch))
             for shard in self.shards
             if (shard.own if chosen is None else shard.number in chosen)
         ]
 
-    def all(self) -> NumberedShards:
+    def all(self) -> records.NumberedShards:
         """Return all shards, for kinds without `against`."""
-        return NumberedShards(self.shards[0].dataset, 0, len(self.shards), self.scratch)
+        return records.NumberedShards(self.shards[0].dataset, 0, len(self.shards), self.scratch)
 
 
 @dataclass
@@ -180,7 +173,7 @@ class Resolved:
     counts: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    model: Model | None = None
+    model: records.Model | None = None
 
 
 class Kind(ConfigStruct, kw_only=True):
@@ -249,7 +242,7 @@ class Kind(ConfigStruct, kw_only=True):
         """Return the digest of the fitted object in use, or None; `fates` is as for `values`."""
         return ""
 
-    def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
+    def values(self, signed: records.SignedShard, fates: str) -> Iterator[Any]:
         """Yield the value of each row of a shard, in order; `fates` is the folder that `resolve` has written."""
         raise NotImplementedError
 
@@ -275,7 +268,11 @@ class Best(ConfigStruct):
 
 
 class Competing(Kind, kw_only=True):
-    """Base of kinds with competing documents: of duplicates one stays."""
+    """Base of kinds with competing documents: of duplicates one stays.
+
+    Attributes:
+        scope: all; source; or SET.KEY.field: only documents with the same value are compared
+    """
 
     AGAINST: ClassVar[bool] = True
 
@@ -285,10 +282,7 @@ class Competing(Kind, kw_only=True):
             description="which of several duplicates stays: the first by shard and row, or {max | min: EXPRESSION}"
         ),
     ] = "first"
-    scope: Annotated[
-        str,
-        Description(description="all; source; or SET.KEY.field: only documents with the same value are compared"),
-    ] = "all"
+    scope: str = "all"
 
     def check(self) -> None:
         """Refuse conflicting options with a ConfigError."""
@@ -316,8 +310,6 @@ class Competing(Kind, kw_only=True):
 
     def ranked(self, values: Sequence[float | str | None], *, ascending: bool = True) -> "Array":
         """Return the ranks of documents, of `ranks`, or zeros; `ascending`: of equal ones that with the least stays."""
-        import numpy as np
-
         if isinstance(self.keep, Best) and self.keep.texts:
             return np.array([_text_key(value, greatest=self.keep.max is not None) for value in values], dtype=TEXTS)
         sign = -1 if ascending and self.descending else 1

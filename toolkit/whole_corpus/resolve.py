@@ -28,27 +28,13 @@ from toolkit.storage.paths import join, list_files, listing_cache, remove_tree
 from toolkit.storage.threads import for_each
 from toolkit.tag.declared import digest_of
 from toolkit.text.editing import Edit
-from toolkit.whole_corpus import sign
+from toolkit.whole_corpus import records, sign
 from toolkit.whole_corpus.kind import Work
-from toolkit.whole_corpus.records import (
-    DECISIONS,
-    SCRATCH,
-    Resolution,
-    ResolvedShard,
-    SignedShard,
-    fates_folder,
-    load_record,
-    load_resolution,
-    load_resolved,
-    load_signatures,
-    save_resolution,
-    set_folder,
-)
 from toolkit.whole_corpus.section import Entry
 from toolkit.whole_corpus.sign import edits_of, folder_of, names_of
 
 
-def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list[SignedShard]:
+def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list[records.SignedShard]:
     """Return the shards with the records of their signatures, in order: first those of datasets compared with.
 
     Raises:
@@ -57,7 +43,7 @@ def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list
     listed = [(other, shard) for other in entry.against for shard in other.shards()]
     listed += [(dataset, shard) for shard in shards]
     with listing_cache(*(folder_of(where, entry) for where in (*entry.against, dataset))):
-        results = for_each(lambda item: load_signatures(item[0], entry.set, item[1]), listed)
+        results = for_each(lambda item: records.load_signatures(item[0], entry.set, item[1]), listed)
     if missing := [shard for (_, shard), record in zip(listed, results, strict=True) if record is None]:
         raise DataError(
             f"expected the signatures of all shards, got none of {missing[0]}"
@@ -66,7 +52,7 @@ def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list
             path=folder_of(dataset, entry),
         )
     return [
-        SignedShard(
+        records.SignedShard(
             dataset=where, folder=folder_of(where, entry), shard=shard, number=i, record=record, own=where is dataset
         )
         for i, ((where, shard), record) in enumerate(zip(listed, results, strict=True))
@@ -74,7 +60,7 @@ def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list
     ]
 
 
-def key_of(entry: Entry, signed: Sequence[SignedShard]) -> str:
+def key_of(entry: Entry, signed: Sequence[records.SignedShard]) -> str:
     """Return a digest of all inputs of the decisions."""
     digest = xxhash.xxh3_128(msgspec.json.encode(entry.recorded, order="sorted"))
     for signed_shard in signed:
@@ -82,7 +68,7 @@ def key_of(entry: Entry, signed: Sequence[SignedShard]) -> str:
     return digest.hexdigest()
 
 
-def resolution_state(entry: Entry, resolution: Resolution | None, key: str, folder: str) -> State:
+def resolution_state(entry: Entry, resolution: records.Resolution | None, key: str, folder: str) -> State:
     """Return the state of a resolution: of these signatures, with its files there, and of what was fitted last.
 
     Args:
@@ -106,16 +92,16 @@ def _files_of(folder: str) -> str:
 
 
 def resolve(
-    dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], run: Run, *, refit: bool = False
-) -> Resolution:
+    dataset: Dataset, entry: Entry, signed: Sequence[records.SignedShard], run: Run, *, refit: bool = False
+) -> records.Resolution:
     """Return the decisions about all documents, made now unless up to date.
 
     The records of attributes that are not what was resolved are deleted before the new resolution is noted, so that
     none of an earlier one can be taken for one of the new. With `refit` what was fitted before is fitted anew.
     """
     key = key_of(entry, signed)
-    old = load_resolution(dataset, entry.set)
-    folder = fates_folder(dataset, entry.set, key)
+    old = records.load_resolution(dataset, entry.set)
+    folder = records.fates_folder(dataset, entry.set, key)
     kind = entry.configured()
     state_of_old = resolution_state(entry, old, key, folder)
     if state_of_old.changed == "files":
@@ -126,7 +112,7 @@ def resolve(
     work = Work(
         shards=list(signed),
         folder=folder,
-        home=set_folder(dataset, entry.set),
+        home=records.set_folder(dataset, entry.set),
         settings=json_digest([entry.recorded, reads]),
         refit=refit,
         memory=entry.memory,
@@ -134,9 +120,9 @@ def resolve(
     )
     result = kind.resolve(work)
     for name in store_of(folder).folders(folder):
-        if name.startswith(SCRATCH):  # of attempts with another memory, too
+        if name.startswith(records.SCRATCH):  # of attempts with another memory, too
             remove_tree(join(folder, name))
-    new = Resolution(
+    new = records.Resolution(
         key=key,
         counts=result.counts,
         notes=result.notes,
@@ -147,22 +133,22 @@ def resolve(
     if new.model:
         sets.save_models(dataset, entry.set, {new.model.digest: os.path.basename(new.model.path)}, only=True)
     own = {signed_shard.shard: signed_shard.record.input.content for signed_shard in signed if signed_shard.own}
-    resolved = {shard: ResolvedShard(content, result.fates[shard]) for shard, content in own.items()}
+    resolved = {shard: records.ResolvedShard(content, result.fates[shard]) for shard, content in own.items()}
     same = {
         shard
-        for shard, before in load_resolved(dataset, entry.set).items()
+        for shard, before in records.load_resolved(dataset, entry.set).items()
         if shard in resolved and resolved[shard].fate == before.fate
     }
     sets.forget_all(dataset, [entry.set], {*sets.recorded_shards(dataset, entry.set)} - same)
-    save_resolution(dataset, entry.set, new, resolved)
+    records.save_resolution(dataset, entry.set, new, resolved)
     _remove_other_fates(dataset, entry.set, folder)
     return new
 
 
 def _remove_other_fates(dataset: Dataset, set_name: str, folder: str) -> None:
-    above = set_folder(dataset, set_name)
+    above = records.set_folder(dataset, set_name)
     for name in store_of(above).folders(above):
-        if name.startswith(DECISIONS) and join(above, name) != folder:
+        if name.startswith(records.DECISIONS) and join(above, name) != folder:
             remove_tree(join(above, name))
 
 
@@ -183,12 +169,17 @@ class ShardToWrite(ConfigStruct):
     number: int
     fates: str
 
-    def signed(self) -> SignedShard:
+    def signed(self) -> records.SignedShard:
         """Return the shard with its signatures."""
-        record, folder = load_record(self.dataset, self.entry.set, self.shard), folder_of(self.dataset, self.entry)
+        record, folder = (
+            records.load_record(self.dataset, self.entry.set, self.shard),
+            folder_of(self.dataset, self.entry),
+        )
         if record is None:
             raise DataError("expected the signatures of this shard, got none; run `toolkit dedup`", path=folder)
-        return SignedShard(dataset=self.dataset, folder=folder, shard=self.shard, number=self.number, record=record)
+        return records.SignedShard(
+            dataset=self.dataset, folder=folder, shard=self.shard, number=self.number, record=record
+        )
 
 
 def attributes_of(work: ShardToWrite, *, quick: bool = False, learn: bool = False) -> State:
@@ -199,7 +190,7 @@ def attributes_of(work: ShardToWrite, *, quick: bool = False, learn: bool = Fals
     return attributes.state(entry.recorded, entry.reads, quick=quick, learn=learn)
 
 
-def _to_write(dataset: Dataset, entry: Entry, shards: Iterable[SignedShard], fates: str) -> list[ShardToWrite]:
+def _to_write(dataset: Dataset, entry: Entry, shards: Iterable[records.SignedShard], fates: str) -> list[ShardToWrite]:
     return [
         ShardToWrite(entry=entry, dataset=dataset, shard=signed.shard, number=signed.number, fates=fates)
         for signed in shards
@@ -207,13 +198,13 @@ def _to_write(dataset: Dataset, entry: Entry, shards: Iterable[SignedShard], fat
 
 
 def works_to_write(
-    dataset: Dataset, entry: Entry, signed: Sequence[SignedShard], fates: str
+    dataset: Dataset, entry: Entry, signed: Sequence[records.SignedShard], fates: str
 ) -> list[Task[ShardToWrite]]:
     """Return tasks to write a dataset's own shards from decisions."""
     own = [signed_shard for signed_shard in signed if signed_shard.own]
     works = _to_write(dataset, entry, own, fates)
 
-    def as_it_was(item: tuple[ShardToWrite, SignedShard]) -> ShardDone | None:
+    def as_it_was(item: tuple[ShardToWrite, records.SignedShard]) -> ShardDone | None:
         """Return an unchanged shard's cached outcome, by records and stamps alone."""
         work, shard = item
         is_done = attributes_of(work, quick=True).is_done
@@ -301,7 +292,7 @@ def states_of(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: b
 
 
 def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool) -> dict[str, str]:
-    resolution = load_resolution(dataset, entry.set)
+    resolution = records.load_resolution(dataset, entry.set)
 
     def is_signed(shard: str) -> bool:
         try:
@@ -320,11 +311,11 @@ def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool)
         signed = signed_shards(dataset, entry, shards)
     except ToolkitError:
         return dict.fromkeys(shards, UNRESOLVED)
-    fates = fates_folder(dataset, entry.set, resolution.key)
+    fates = records.fates_folder(dataset, entry.set, resolution.key)
     if whole:
         resolved = resolution_state(entry, resolution, key_of(entry, signed), fates).is_done
     else:
-        resolved_shards = load_resolved(dataset, entry.set)
+        resolved_shards = records.load_resolved(dataset, entry.set)
         contents = {shard: item.content for shard, item in resolved_shards.items()}
         resolved = all(
             contents.get(signed_shard.shard) == signed_shard.record.input.content
@@ -355,9 +346,9 @@ def check_resolved(dataset: Dataset, set_name: str, shards: Collection[str], *, 
         StaleError: if it was resolved over others, so that a document may count as a copy of one that is gone, or not
             as one of a document that is new.
     """
-    if load_resolution(dataset, set_name) is None:
+    if records.load_resolution(dataset, set_name) is None:
         return
-    resolved = load_resolved(dataset, set_name)
+    resolved = records.load_resolved(dataset, set_name)
     path, command = dataset.attribute_path(set_name, ""), sets.command_of(dataset, set_name)
     result, run = FOUND[command], f"; run `toolkit {command}`"
     if new := sorted({*shards} - resolved.keys()):

@@ -21,12 +21,11 @@ e / 2. What has been added up is thinned in the same way: that is the other e / 
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
 
-from toolkit.config.settings import Description
 from toolkit.data.schema import Type
 from toolkit.errors import DataError
 from toolkit.exchange.sealed import read_sealed
@@ -358,7 +357,12 @@ MANY = 20
 
 
 class Calibrating(Kind, kw_only=True):
-    """A kind of values from scores, group by group."""
+    """A kind of values from scores, group by group.
+
+    Attributes:
+        within: groups that are calibrated one by one, such as languages or sources: SET.KEY.field or an expression, or
+            a list of such; none: all documents are one
+    """
 
     SECTION: ClassVar[str] = "calibrate"
 
@@ -366,13 +370,7 @@ class Calibrating(Kind, kw_only=True):
 
     TEXTS: ClassVar[bool] = False
 
-    within: Annotated[
-        str | list[str],
-        Description(
-            description="groups that are calibrated one by one, such as languages or sources: SET.KEY.field or an "
-            "expression, or a list of such; none: all documents are one"
-        ),
-    ] = []
+    within: str | list[str] = []
 
     @property
     def scores(self) -> list[str]:

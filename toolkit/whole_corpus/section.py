@@ -41,30 +41,23 @@ MEMORY = Size(256_000_000)
 
 
 class Common(ConfigStruct, kw_only=True):
-    """Options of all entries."""
+    """Options of all entries.
+
+    Attributes:
+        as_: the key of the values; default: the kind, in `calibrate:` the set without its version
+        when: an expression: other documents are left out
+        text: SET.KEY[.field], the name of edits, or edits: the text in place of the document's
+        attributes: the sets that expressions read, where two have the same key
+        memory: memory of a process that resolves, above that at its start; signatures of a shard take up to 100 MB in
+            any case
+    """
 
     kind: Annotated[str, Description(description="what to compute")]
-    as_: Annotated[
-        str | None,
-        Description(
-            description="the key of the values; default: the kind, in `calibrate:` the set without its version"
-        ),
-    ] = msgspec.field(name="as", default=None)
-    when: Annotated[str | None, Description(description="an expression: other documents are left out")] = None
-    text: Annotated[
-        str | list[Any] | None,
-        Description(description="SET.KEY[.field], the name of edits, or edits: the text in place of the document's"),
-    ] = None
-    attributes: Annotated[
-        list[Any], Description(description="the sets that expressions read, where two have the same key")
-    ] = []
-    memory: Annotated[
-        Size,
-        Description(
-            description="memory of a process that resolves, above that at its start; signatures of a shard take up to "
-            "100 MB in any case"
-        ),
-    ] = MEMORY
+    as_: str | None = msgspec.field(name="as", default=None)
+    when: str | None = None
+    text: str | list[Any] | None = None
+    attributes: list[Any] = []
+    memory: Size = MEMORY
 
 
 class Entry(ConfigStruct, kw_only=True):
@@ -259,12 +252,7 @@ def _text_of(common: Common, own: ConfigNode, place: ConfigNode, section: str) -
 
 
 def _read_entry(
-    place: ConfigNode,
-    set_name: str,
-    available: AvailableSets,
-    section: str,
-    *,
-    types: OwnTypes | None,
+    place: ConfigNode, set_name: str, available: AvailableSets, section: str, *, types: OwnTypes | None
 ) -> tuple[Entry, records.SetSchema]:
     own, common, text, rest, kind, other_datasets, key = _read_alone(place, set_name, section)
     where = place.where(())

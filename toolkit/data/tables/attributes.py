@@ -9,16 +9,7 @@ import msgspec
 from toolkit.data.documents import BAD_ROW
 from toolkit.data.in_place import Begin
 from toolkit.data.schema import Type
-from toolkit.data.tables.from_arrow import (
-    ROW,
-    check_installed,
-    damage,
-    not_finite,
-    objects,
-    plain_schema,
-    types_in,
-    types_of,
-)
+from toolkit.data.tables import from_arrow
 from toolkit.data.tables.parquet import batches, checked_parquet, open_seekable
 from toolkit.errors import DataError, short
 
@@ -42,7 +33,7 @@ class TableRows:
     source = ""
 
     def __init__(self, path: str) -> None:
-        check_installed(f"the attributes {path}")
+        from_arrow.check_installed(f"the attributes {path}")
         self._path = path
         self._stack = ExitStack()
         self._stored = 0
@@ -52,12 +43,12 @@ class TableRows:
         schema: Any = None
         for some in batches(file, self._path, lambda names: _checked(names, self._path)):
             self._stored = some.stored
-            schema = schema or plain_schema(some.batch.schema, self._path)
+            schema = schema or from_arrow.plain_schema(some.batch.schema, self._path)
             try:
-                results = objects(some.batch, schema)
+                results = from_arrow.objects(some.batch, schema)
             except (ValueError, OverflowError) as error:
                 place = f"in row group {some.group + 1}"
-                raise damage("Parquet file", error, self._path, place, some.before + 1) from None
+                raise from_arrow.damage("Parquet file", error, self._path, place, some.before + 1) from None
             id_name = _id_of(schema.names)
             for number, row in enumerate(results, some.before + 1):
                 yield self._row(row, id_name, number)
@@ -112,21 +103,27 @@ def look(path: str) -> tuple[int, dict[str, Type]]:
     """
     import pyarrow as pa
 
-    check_installed(f"the attributes {path}")
+    from_arrow.check_installed(f"the attributes {path}")
     with open_seekable(path) as file:
         try:
             with checked_parquet(file, path) as opened_table:
                 about = opened_table.metadata
             schema = about.schema.to_arrow_schema()
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise damage("Parquet file", error, path, "in its footer") from None
-        names = [name for name in _checked(schema.names, path) if name != ROW or types_in(schema.metadata) is None]
+            raise from_arrow.damage("Parquet file", error, path, "in its footer") from None
+        names = [
+            name
+            for name in _checked(schema.names, path)
+            if name != from_arrow.ROW or from_arrow.types_in(schema.metadata) is None
+        ]
         floats = [field.name for field in schema if _has_floats(field.type)]
         file.seek(0)
         become_null = set[str]()
         for some in batches(file, path, lambda _: floats) if floats else ():
-            become_null |= {name for name, values in zip(floats, some.batch.columns, strict=True) if not_finite(values)}
-    types = types_of(about, become_null)
+            become_null |= {
+                name for name, values in zip(floats, some.batch.columns, strict=True) if from_arrow.not_finite(values)
+            }
+    types = from_arrow.types_of(about, become_null)
     keys = [name for name in names if name not in (_id_of(names), SOURCE)]
     return about.num_rows, {name: types[name] for name in keys}
 

@@ -10,6 +10,7 @@ from toolkit.data.documents import MAX_NESTING
 from toolkit.data.schema import ANY, BOOL, FLOAT, FLOAT32, INT, STR, Type, from_json, list_of, nullable, to_json
 from toolkit.distribution import require_extra
 from toolkit.errors import DAMAGED, DataError
+from toolkit.lazy_numpy import np
 from toolkit.storage.json_files import decode
 
 READ = 1 << 20
@@ -200,7 +201,6 @@ def _time(scalar: Any) -> Any:
 
 def _far(scalar: Any) -> str:
     """Return a time out of Python's range as ISO 8601: `-0043-03-15`, `+12345-01-01T00:00:00Z`."""
-    import numpy as np
     import pyarrow as pa
 
     type_, value = scalar.type, scalar.value

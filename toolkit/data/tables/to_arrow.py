@@ -11,6 +11,7 @@ import msgspec
 
 from toolkit.data.schema import Type, from_json
 from toolkit.errors import DataError
+from toolkit.lazy_numpy import np
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,10 +130,7 @@ JSON = {b"toolkit": b"json"}
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_OF_TEXTS: dict[str, Value] = {
-    "(large_|fixed_size_)?binary": base64.b64decode,
-    "decimal": Decimal,
-}
+_OF_TEXTS: dict[str, Value] = {"(large_|fixed_size_)?binary": base64.b64decode, "decimal": Decimal}
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _TIME = re.compile(r"(.*?\d\d:\d\d:\d\d)(?:\.(\d+))?(.*)")
 _DURATION = re.compile(r"(-?)P(?:(\d+)D)?(?:T(\d+)(?:\.(\d+))?S)?")
@@ -305,8 +303,6 @@ def _of_date(text: str) -> int:
 
 def _since(text: str, unit: Literal["s", "D"]) -> int:
     """Return the seconds or days since 1970, of any year."""
-    import numpy as np
-
     return int(np.datetime64(text.removeprefix("+"), unit).astype(int))
 
 

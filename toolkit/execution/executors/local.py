@@ -8,21 +8,9 @@ from typing import Annotated, Any, Self
 
 import msgspec
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
-from toolkit.execution.executors import (
-    Executor,
-    Failure,
-    P,
-    R,
-    Report,
-    Result,
-    Sending,
-    Task,
-    largest_first,
-    pickle_result,
-    run_task,
-)
+from toolkit.execution import executors
 from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.pool import Call, Died, Limits, Pool, Tell
 from toolkit.storage_options import Duration, Size
@@ -33,23 +21,20 @@ ADMIT_SECONDS = 1.0
 
 
 class LocalSettings(ConfigStruct):
-    """Options of worker processes on this machine."""
+    """Options of worker processes on this machine.
 
-    recycle: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)] | None,
-        Description(description="a worker process is replaced after this number of tasks, against memory leaks"),
-    ] = None
-    memory: Annotated[
-        Size | None,
-        Description(description="a process gets no more memory than this; a task that needs more fails"),
-    ] = None
-    timeout: Annotated[
-        Duration | None,
-        Description(description="a task that takes longer fails; its worker process is replaced"),
-    ] = None
+    Attributes:
+        recycle: a worker process is replaced after this number of tasks, against memory leaks
+        memory: a process gets no more memory than this; a task that needs more fails
+        timeout: a task that takes longer fails; its worker process is replaced
+    """
+
+    recycle: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    memory: Size | None = None
+    timeout: Duration | None = None
 
 
-class Local(Executor):
+class Local(executors.Executor):
     """Worker processes, each with one task at a time; some tasks have processes of their own.
 
     A worker that dies (killed for its memory, a crash in native code) costs its task one retry in a new worker, then it
@@ -81,16 +66,20 @@ class Local(Executor):
     def cores(self) -> tuple[int, int]:
         return self.processes, self.processes
 
-    def fitting(self, tasks: int) -> Executor:
+    def fitting(self, tasks: int) -> executors.Executor:
         """Return an in-process executor for few tasks, unless workers are bounded."""
         bounded = self.settings != LocalSettings()
         return self if bounded or (self.processes > 1 and tasks > 1) else InProcess(self.report, self.begun)
 
     def run(
-        self, function: Callable[[P, Report], R], tasks: Iterable[Task[P]], *, at_once: int | None = None
-    ) -> Iterator[Result[R]]:
+        self,
+        function: Callable[[executors.P, executors.Report], executors.R],
+        tasks: Iterable[executors.Task[executors.P]],
+        *,
+        at_once: int | None = None,
+    ) -> Iterator[executors.Result[executors.R]]:
         room = min(self.processes, at_once or self.processes)
-        waiting, running = deque(largest_first(tasks)), list[_TaskCall]()
+        waiting, running = deque(executors.largest_first(tasks)), list[_TaskCall]()
         self._pool = self._pool or Pool(
             _tasks, self.settings.memory, self.processes, tidy=True, recycle=self.settings.recycle,
             limits=Limits(wall=self.settings.timeout or 0, memory=self.settings.memory),
@@ -113,13 +102,13 @@ class Local(Executor):
             if not (finished and self._keeps):
                 self.__exit__()
 
-    def _may_begin(self, task: Task[Any], busy: int, room: int) -> bool:
+    def _may_begin(self, task: executors.Task[Any], busy: int, room: int) -> bool:
         return busy < room and not (busy and busy + task.processes > room) and self.can_start(task, busy > 0)
 
-    def _result(self, call: "_TaskCall") -> Result[Any]:
+    def _result(self, call: "_TaskCall") -> executors.Result[Any]:
         name = call.task.name
         try:
-            result: Result[Any] = pickle.loads(call.result())  # noqa: S301  # from a process of ours
+            result: executors.Result[Any] = pickle.loads(call.result())  # noqa: S301  # from a process of ours
         except Died as died:
             why = f"the worker process {died}, twice"
             if died.cause == "SIGKILL" or (died.by_signal and self.settings.memory):
@@ -133,13 +122,13 @@ class Local(Executor):
             why = f"{type(error).__name__}: {error}"
         else:
             return result
-        return Result(name, failure=Failure(f"{name}: {why}"))
+        return executors.Result(name, failure=executors.Failure(f"{name}: {why}"))
 
 
 class _TaskCall(Call):
     """A task of a worker, and its reports."""
 
-    def __init__(self, function: Callable[..., Any], task: Task[Any], executor: Local) -> None:
+    def __init__(self, function: Callable[..., Any], task: executors.Task[Any], executor: Local) -> None:
         super().__init__((function, task))
         self.task, self._executor = task, executor
         self._reported = (0, 0)
@@ -162,10 +151,10 @@ class _TaskCall(Call):
 def _tasks(memory: int | None, tell: Tell) -> Callable[[Any], bytes]:
     """Return the function of a worker."""
 
-    def call(request: tuple[Callable[[Any, Report], Any], Task[Any]]) -> bytes:
-        reporter = Sending(lambda *counts: tell(counts), REPORT_SECONDS)
-        result = run_task(*request, reporter, memory=memory)
+    def call(request: tuple[Callable[[Any, executors.Report], Any], executors.Task[Any]]) -> bytes:
+        reporter = executors.Sending(lambda *counts: tell(counts), REPORT_SECONDS)
+        result = executors.run_task(*request, reporter, memory=memory)
         reporter.flush()
-        return pickle_result(result)
+        return executors.pickle_result(result)
 
     return call

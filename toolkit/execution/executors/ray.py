@@ -53,16 +53,20 @@ _OWN = ("CPU", "memory")
 
 
 class RaySettings(ConfigStruct):
-    """Options of a Ray cluster."""
+    """Options of a Ray cluster.
 
-    address: Annotated[
-        str, Description(description="`host:port` of the head; `auto`: $RAY_ADDRESS, or the cluster of this machine")
-    ] = "auto"
-    cpus: Annotated[Count, Description(description="the number of CPUs that a task asks for")] = 1
-    memory: Annotated[Size | None, Description(description="the memory that a task asks for")] = None
+    Attributes:
+        address: `host:port` of the head; `auto`: $RAY_ADDRESS, or the cluster of this machine
+        cpus: the number of CPUs that a task asks for
+        memory: the memory that a task asks for
+        recycle: a worker process is replaced after this number of tasks, against memory leaks
+    """
+
+    address: str = "auto"
+    cpus: Count = 1
+    memory: Size | None = None
     resources: Annotated[
-        dict[str, Amount],
-        Description(description="what else a task asks for, by the names of Ray, such as {GPU: 1}"),
+        dict[str, Amount], Description(description="what else a task asks for, by the names of Ray, such as {GPU: 1}")
     ] = {}
     retries: Annotated[
         Annotated[int, msgspec.Meta(ge=0)],
@@ -76,10 +80,7 @@ class RaySettings(ConfigStruct):
         Annotated[float, msgspec.Meta(ge=0)],
         Description(description="how many seconds tasks wait while no node has what one asks for; 0: not at all"),
     ] = 600.0
-    recycle: Annotated[
-        Count | None,
-        Description(description="a worker process is replaced after this number of tasks, against memory leaks"),
-    ] = None
+    recycle: Count | None = None
 
     def __post_init__(self) -> None:
         for name, count in self.resources.items():

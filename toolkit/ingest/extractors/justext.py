@@ -4,25 +4,23 @@ Source: Pomikálek 2011, "Removing Boilerplate and Duplicate Content from Web Co
 """
 
 import functools
-from typing import Annotated
 
-from toolkit.config.settings import Description
 from toolkit.distribution import require_extra
 from toolkit.errors import ConfigError
 from toolkit.ingest.web.extractor import Extracted, Extractor, Page
 
 
 class Justext(Extractor):
-    """Long paragraphs with few links and many stop words, one a line; the extra ``justext``."""
+    """Long paragraphs with few links and many stop words, one a line; the extra ``justext``.
 
-    language: Annotated[
-        str | None,
-        Description(
-            description="jusText's list of stop words, such as `English`; none: length and links alone decide, "
-            "for pages of any language"
-        ),
-    ] = None
-    headings: Annotated[bool, Description(description="keep short headings before content")] = True
+    Attributes:
+        language: jusText's list of stop words, such as `English`; none: length and links alone decide, for pages of any
+            language
+        headings: keep short headings before content
+    """
+
+    language: str | None = None
+    headings: bool = True
 
     def check(self) -> None:
         require_extra("justext", "extractor: justext", "justext")

@@ -10,20 +10,25 @@ from toolkit.ingest.web.extractor import Extracted, Extractor, Page
 
 
 class Resiliparse(Extractor):
-    """All visible text, or the main content alone; fast, and in the base installation."""
+    """All visible text, or the main content alone; fast, and in the base installation.
 
-    main_content: Annotated[
-        bool, Description(description="leave out navigation, headers and footers, by resiliparse's heuristics")
-    ] = False
-    title: Annotated[bool, Description(description="the page's title is the first line")] = True
-    layout: Annotated[
-        Literal["lines", "formatted"],
-        Description(description="`lines` removes indentation and blank lines, `formatted` keeps both"),
-    ] = "lines"
-    list_bullets: Annotated[bool, Description(description="bullets and numbers of list items")] = False
-    alt_texts: Annotated[bool, Description(description="alternative texts of images")] = False
-    links: Annotated[bool, Description(description="targets of links")] = False
-    form_fields: Annotated[bool, Description(description="buttons, and values of form fields")] = False
+    Attributes:
+        main_content: leave out navigation, headers and footers, by resiliparse's heuristics
+        title: the page's title is the first line
+        layout: `lines` removes indentation and blank lines, `formatted` keeps both
+        list_bullets: bullets and numbers of list items
+        alt_texts: alternative texts of images
+        links: targets of links
+        form_fields: buttons, and values of form fields
+    """
+
+    main_content: bool = False
+    title: bool = True
+    layout: Literal["lines", "formatted"] = "lines"
+    list_bullets: bool = False
+    alt_texts: bool = False
+    links: bool = False
+    form_fields: bool = False
     noscript: Annotated[bool, Description(description="what is shown without JavaScript")] = False
     comments: Annotated[bool, Description(description="with main_content: readers' comments belong to it")] = True
 

@@ -4,9 +4,8 @@ Source: Barbaresi 2021, "Trafilatura: A Web Scraping Library and Command-Line To
 """
 
 import logging
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from toolkit.config.settings import Description
 from toolkit.distribution import require_extra
 from toolkit.ingest.web.extractor import Extracted, Extractor, Page
 
@@ -14,18 +13,21 @@ _FACTS = ("author", "date", "sitename", "description", "categories", "tags", "li
 
 
 class Trafilatura(Extractor):
-    """The main content, by trafilatura's rules and those it falls back to; the extra ``trafilatura``."""
+    """The main content, by trafilatura's rules and those it falls back to; the extra ``trafilatura``.
 
-    alt_texts: Annotated[bool, Description(description="alternative texts of images")] = False
-    links: Annotated[bool, Description(description="targets of links")] = False
-    comments: Annotated[bool, Description(description="readers' comments are main content")] = True
-    favor: Annotated[
-        Literal["balanced", "precision", "recall"],
-        Description(description="less text of which more is content (`precision`), or more text (`recall`)"),
-    ] = "balanced"
-    metadata: Annotated[
-        bool, Description(description="title, author, date and other facts of the page, as `metadata.page`")
-    ] = False
+    Attributes:
+        alt_texts: alternative texts of images
+        links: targets of links
+        comments: readers' comments are main content
+        favor: less text of which more is content (`precision`), or more text (`recall`)
+        metadata: title, author, date and other facts of the page, as `metadata.page`
+    """
+
+    alt_texts: bool = False
+    links: bool = False
+    comments: bool = True
+    favor: Literal["balanced", "precision", "recall"] = "balanced"
+    metadata: bool = False
 
     def check(self) -> None:
         require_extra("trafilatura", "extractor: trafilatura", "trafilatura")

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import date
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urljoin
 
 import msgspec
@@ -40,13 +40,14 @@ class Croissant(FieldReader):
     verified. Parts of a record are fields by their names, structs objects. Ids may be integers. Dates become texts of
     ISO 8601, NaN becomes null, bytes that are no UTF-8 become base64. If the data change, the Croissant file must
     change, too, so that they are read again.
+
+    Attributes:
+        record_set: the record set to read; default: the only one that is read from files
     """
 
     SUFFIXES = (".json",)
 
-    record_set: Annotated[
-        str | None, msgspec.Meta(description="the record set to read; default: the only one that is read from files")
-    ] = None
+    record_set: str | None = None
 
     def __post_init__(self) -> None:
         require_extra("croissant", "files of Croissant", "mlcroissant")

@@ -35,6 +35,13 @@ class Csv(FieldReader):
     which may be empty, unless `null_text` is `skip` or `error`. The number of a document is the line at which its
     row begins; it is part of the id of a document without one. Blank lines between rows are counted. A row of more
     or fewer fields than there are columns is bad. `metadata` may be JSON texts.
+
+    Attributes:
+        quote: the character around fields; null if the file does not quote fields
+        escape: the character before a quote inside of a quoted field, if quotes are not doubled
+        header: the names of the columns, if the first row of the file does not have them
+        typed: types of columns by name; `bool`: true, false, 1 or 0; `json`: any JSON text
+        encoding: the encoding of the file, if not UTF-8: any of Python's that extend ASCII
     """
 
     LINES = True
@@ -42,25 +49,11 @@ class Csv(FieldReader):
     CHECKED = ("not_null",)
 
     delimiter: Delimiter = ","
-    quote: Annotated[
-        Annotated[str, _CHARACTER] | None,
-        msgspec.Meta(description="the character around fields; null if the file does not quote fields"),
-    ] = '"'
-    escape: Annotated[
-        Annotated[str, _CHARACTER] | None,
-        msgspec.Meta(description="the character before a quote inside of a quoted field, if quotes are not doubled"),
-    ] = None
-    header: Annotated[
-        Literal[True] | tuple[str, ...],
-        msgspec.Meta(description="the names of the columns, if the first row of the file does not have them"),
-    ] = True
-    typed: Annotated[
-        dict[str, Literal["str", "int", "float", "bool", "json"]],
-        msgspec.Meta(description="types of columns by name; `bool`: true, false, 1 or 0; `json`: any JSON text"),
-    ] = {}
-    encoding: Annotated[
-        str, msgspec.Meta(description="the encoding of the file, if not UTF-8: any of Python's that extend ASCII")
-    ] = "utf-8"
+    quote: Annotated[str, _CHARACTER] | None = '"'
+    escape: Annotated[str, _CHARACTER] | None = None
+    header: Literal[True] | tuple[str, ...] = True
+    typed: dict[str, Literal["str", "int", "float", "bool", "json"]] = {}
+    encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
         super().__post_init__()

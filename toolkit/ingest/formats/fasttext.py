@@ -22,16 +22,16 @@ class Fasttext(Reader):
 
     If a line has several labels, `label` is null. A word that begins with the prefix is a label wherever it stands in
     the line. A line without a label, or with nothing but labels, is bad; blank lines are counted.
+
+    Attributes:
+        prefix: the text with which a label begins
     """
 
     LINES = True
     SUFFIXES = (".txt", ".train", ".valid", ".test")
     IN_PLACE = True
 
-    prefix: Annotated[
-        Annotated[str, msgspec.Meta(pattern=r"^[^ \t\n\r\v\f\x00]+$")],
-        msgspec.Meta(description="the text with which a label begins"),
-    ] = PREFIX
+    prefix: Annotated[str, msgspec.Meta(pattern=r"^[^ \t\n\r\v\f\x00]+$")] = PREFIX
     numbers: Annotated[
         bool, msgspec.Meta(description="whether labels are numbers, such as grades; a line with another label is bad")
     ] = False

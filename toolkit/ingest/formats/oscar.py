@@ -63,6 +63,9 @@ class Oscar(Reader):
     ``id`` is the record id of the headers, ``added`` and ``created`` are their WARC-Date. ``line_language`` holds the
     file's ``sentence_identifications``, numbers as they are written. 23.01's ``quality_warnings`` becomes
     ``annotation``. Labels with a capital, as in the published schema, are put in lower case.
+
+    Attributes:
+        set: the attribute set to write
     """
 
     VERSION = "2"  # since 2: `created`
@@ -79,7 +82,7 @@ class Oscar(Reader):
         "oscar": Annotated[OscarValue, msgspec.Meta(description="What the release says of a document as a whole.")],
     }
 
-    set: Annotated[str, msgspec.Meta(description="the attribute set to write")] = "oscar-0"
+    set: str = "oscar-0"
 
     def attribute_sets(self) -> Sequence[str]:
         return (self.set,)

@@ -2,9 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from typing import Annotated, Literal
-
-import msgspec
+from typing import Literal
 
 from toolkit.ingest.formats.wet import InvalidUtf8, decode
 from toolkit.ingest.reader import Draft, Input, Reader
@@ -12,15 +10,16 @@ from toolkit.storage.reading import HEAD, LongLine
 
 
 class Text(Reader):
-    """Documents of plain UTF-8 text; they get an id each (see ``ids``)."""
+    """Documents of plain UTF-8 text; they get an id each (see ``ids``).
+
+    Attributes:
+        documents: a document ends at a blank line, or is the whole file
+    """
 
     SUFFIXES = (".txt", ".text", ".md")
     PACK = 64_000_000
 
-    documents: Annotated[
-        Literal["blank_line", "file"],
-        msgspec.Meta(description="a document ends at a blank line, or is the whole file"),
-    ] = "blank_line"
+    documents: Literal["blank_line", "file"] = "blank_line"
     invalid_utf8: InvalidUtf8 = "replace"
 
     def read(self, source: Input) -> Iterator[Draft]:

@@ -61,6 +61,17 @@ class Warc(Reader):
     this page is lost; with ``on_error: skip`` it is kept aside. A record that is shorter or longer than it says is bad,
     and so is one that is read and whose block is not that of its digest; with ``on_error: skip`` the reader goes on at
     the next record. A page that ``extract`` loses stays a document: the value in that set is null, and counted.
+
+    Attributes:
+        extract: texts of other extractors, as attribute sets with the key `extracted`: {SET: NAME}, or {SET:
+            {extractor: NAME, option: …}}
+        preset: `dolma`: resiliparse with the options that give the texts of `dolma warc`: `main_content: true, title:
+            false, layout: formatted, list_bullets: true`
+        content_types: types of the responses to read; all except HTML count as plain text
+        status: HTTP statuses of the responses to read
+        resources: read `resource` records too: files that no server sent, also crawlers' logs
+        max_html: larger pages are left out (`too_large`); a page can need 100 times its size
+        timeout: seconds of processor time for a page
     """
 
     VERSION = "3"  # since 2: `created`; since 3: `http.headers` and `http.meta`
@@ -83,34 +94,13 @@ class Warc(Reader):
             "`package.module:Class` or `path/file.py:Class`; its options stand beside it"
         ),
     ] = DEFAULT
-    extract: Annotated[
-        dict[str, str | dict[str, Any]],
-        Description(
-            description="texts of other extractors, as attribute sets with the key `extracted`: {SET: NAME}, or "
-            "{SET: {extractor: NAME, option: …}}"
-        ),
-    ] = {}
-    preset: Annotated[
-        Literal["dolma"] | None,
-        Description(
-            description="`dolma`: resiliparse with the options that give the texts of `dolma warc`: `main_content: "
-            "true, title: false, layout: formatted, list_bullets: true`"
-        ),
-    ] = None
-    content_types: Annotated[
-        tuple[str, ...], Description(description="types of the responses to read; all except HTML count as plain text")
-    ] = (*HTML, "text/plain")
-    status: Annotated[tuple[int, ...], Description(description="HTTP statuses of the responses to read")] = (200,)
-    resources: Annotated[
-        bool, Description(description="read `resource` records too: files that no server sent, also crawlers' logs")
-    ] = False
-    max_html: Annotated[
-        Size, Description(description="larger pages are left out (`too_large`); a page can need 100 times its size")
-    ] = Size(8_000_000)
-    timeout: Annotated[
-        Annotated[float, msgspec.Meta(gt=0)],
-        Description(description="seconds of processor time for a page"),
-    ] = 20.0
+    extract: dict[str, str | dict[str, Any]] = {}
+    preset: Literal["dolma"] | None = None
+    content_types: tuple[str, ...] = (*HTML, "text/plain")
+    status: tuple[int, ...] = (200,)
+    resources: bool = False
+    max_html: Size = Size(8_000_000)
+    timeout: Annotated[float, msgspec.Meta(gt=0)] = 20.0
 
     @property
     def _spec(self) -> ExtractorSpec:

@@ -23,6 +23,7 @@ from toolkit.ingest import folders
 from toolkit.ingest.index.batches import LONGEST, Batch, UrlList, batches, host_of, is_index
 from toolkit.ingest.index.columns import LANGUAGES, Where, column_sql
 from toolkit.ingest.section import OF_INDEXES, SUBSETS, Common, Entry
+from toolkit.lazy_numpy import np
 from toolkit.records import ingested
 from toolkit.records.left_out import identity
 from toolkit.session import current
@@ -481,7 +482,6 @@ class _Taking:
     def take(self, batch: Batch, first: int) -> None:
         """Add the wanted rows of a batch; `first` is the number of its first row."""
         import duckdb
-        import numpy as np
         import pyarrow as pa
 
         if (self._where and not self._where.may_hold(batch.extremes)) or (

@@ -17,6 +17,7 @@ from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
 from toolkit.ingest.section import Common
 from toolkit.ingest.tables.arrow import TableRows
 from toolkit.ingest.tables.fields import OWN
+from toolkit.lazy_numpy import np
 from toolkit.records.left_out import identity
 from toolkit.records.takedown import Takedown, cleared_row, empty
 from toolkit.storage.reading import HEAD
@@ -169,7 +170,6 @@ class Documents:
         item = self._check or self._takedown or common.qualifies or common.ids == "content" or None in ids
         if item or source is None or None in paths or columns.keys() - _COLUMNS:
             return None
-        import numpy as np
 
         from toolkit.text.json_strings import encoded, trimmed
 
@@ -324,12 +324,7 @@ class Documents:
             name: {key: values[key] for key in attribute} for name, attribute in (draft.attributes or {}).items()
         }
         cleared = Draft(
-            text="",
-            number=draft.number,
-            id=row.id,
-            raw=line,
-            attributes=attributes,
-            cleared=len(row.line) - len(line),
+            text="", number=draft.number, id=row.id, raw=line, attributes=attributes, cleared=len(row.line) - len(line)
         )
         return OutputRow(draft.number, row.id, row.source, 0, line, b"", draft=cleared)
 

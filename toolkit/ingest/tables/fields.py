@@ -137,7 +137,14 @@ class Fields(ConfigStruct):
 
 
 class FieldReader(Reader):
-    """Reads items with named fields: extend it for a format, and make documents by `draft`."""
+    """Reads items with named fields: extend it for a format, and make documents by `draft`.
+
+    Attributes:
+        metadata: top-level fields that become fields of the metadata: their names, or `rest`, all
+        leave_out: top-level fields that are not read: their names, or `rest`, all others
+        typed: types of fields by name (a dotted path leads into objects); `json`: any
+        not_null: fields that are never null; a document without one is bad
+    """
 
     CHECKED: ClassVar[tuple[str, ...]] = _ONLY_CHECKED
     """Options that are not recorded: they change nothing of good documents."""
@@ -149,26 +156,16 @@ class FieldReader(Reader):
             "list of these"
         ),
     ] = Fields()
-    metadata: Annotated[
-        Chosen,
-        msgspec.Meta(description="top-level fields that become fields of the metadata: their names, or `rest`, all"),
-    ] = ()
-    leave_out: Annotated[
-        Chosen, msgspec.Meta(description="top-level fields that are not read: their names, or `rest`, all others")
-    ] = ()
+    metadata: Chosen = ()
+    leave_out: Chosen = ()
 
     config: Annotated[
         str | None, msgspec.Meta(description="for a folder from the Hub: one of the `configs:` in its README.md")
     ] = None
     split: Annotated[str | None, msgspec.Meta(description="for a folder: the split to read; default: all")] = None
 
-    typed: Annotated[
-        dict[str, Literal["str", "int", "float", "bool", "json"]],
-        msgspec.Meta(description="types of fields by name (a dotted path leads into objects); `json`: any"),
-    ] = {}
-    not_null: Annotated[
-        tuple[str, ...], msgspec.Meta(description="fields that are never null; a document without one is bad")
-    ] = ()
+    typed: dict[str, Literal["str", "int", "float", "bool", "json"]] = {}
+    not_null: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.leave_out == REST == self.metadata:

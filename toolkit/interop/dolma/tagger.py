@@ -185,11 +185,7 @@ def _redirected(options: TaggerOptions, tag: dict[str, list[dict[str, Any]]]) ->
             raise ConfigError(f"expected a folder such as data/attributes/NAME, got {destination!r}")
         dataset = results.setdefault(
             (above, target),
-            {
-                "documents": {"path": above, "include": []},
-                "attributes": attributes,
-                "tag": {name: entries},
-            },
+            {"documents": {"path": above, "include": []}, "attributes": attributes, "tag": {name: entries}},
         )
         dataset["documents"]["include"].append(below)
     return list(results.values())

@@ -49,14 +49,15 @@ SAMPLE = "sample"
 
 
 class Prices(ConfigStruct):
-    """Prices of a million tokens."""
+    """Prices of a million tokens.
 
-    input: Annotated[
-        Annotated[float, msgspec.Meta(ge=0)], Description(description="the price of a million tokens of prompts")
-    ]
-    output: Annotated[
-        Annotated[float, msgspec.Meta(ge=0)], Description(description="the price of a million tokens of answers")
-    ]
+    Attributes:
+        input: the price of a million tokens of prompts
+        output: the price of a million tokens of answers
+    """
+
+    input: Annotated[float, msgspec.Meta(ge=0)]
+    output: Annotated[float, msgspec.Meta(ge=0)]
 
 
 class WindowQuery(NamedTuple):
@@ -74,21 +75,40 @@ class WindowQuery(NamedTuple):
 
 
 class Annotator(Tagger):
-    """Answers of a language model, sample by sample, and their aggregate."""
+    """Answers of a language model, sample by sample, and their aggregate.
+
+    Attributes:
+        endpoint: address of the server, up to `/v1`; or `batch:FOLDER`, for files of a batch service
+        prompt: the file of a prompt, or the content of such a file
+        samples: the number of answers for each window
+        tokenizer: tokenizer.json of the model, for windows of tokens
+        scale: the scale of scores or labels: {values: […]}, {range: [0, 5], step: 1} or none; other answers are faults.
+            Default: `min` and `max`, or the `labels`, of the prompt
+        api_key_env: variable of the environment that has the key of the server
+        one_request: ask for the samples of a window by one request (`n`)
+        concurrency: requests at a time
+        timeout: seconds in which an answer must arrive
+        backoff: seconds before the first repetition; each pause is twice as long as the one before
+        give_up: seconds that the server may ask to wait (`Retry-After`) before the run ends; default: `storage.give_up`
+        breaker: the number of requests in a row that fail for one cause before the run ends; their documents count as
+            not asked; null: never
+        requests_per_minute: the largest number of requests in a minute
+        tokens_per_minute: the largest number of tokens of prompts and answers in a minute
+        prices: {input: …, output: …}: the prices of a million tokens, in your currency
+        max_cost: the most that the set may cost, over all its runs; needs `prices`
+        max_failed: share of failed documents above which the run ends with 1
+        answers: folder of the answers, on a disk; default: beside the records
+    """
 
     VERSION: ClassVar[str] = "2"
 
-    endpoint: Annotated[
-        str,
-        Neutral,
-        Description(description="address of the server, up to `/v1`; or `batch:FOLDER`, for files of a batch service"),
-    ]
+    endpoint: Annotated[str, Neutral]
     model: Annotated[str, Description(description="as the server calls it")]
-    prompt: Annotated[prompts.Prompt, Description(description="the file of a prompt, or the content of such a file")]
+    prompt: prompts.Prompt
     api: Annotated[Literal["chat", "completions"], Description(description="which interface of the server to use")] = (
         "chat"
     )
-    samples: Annotated[Count, Description(description="the number of answers for each window")] = 1
+    samples: Count = 1
     sampling: Annotated[
         dict[str, Any],
         Description(
@@ -100,19 +120,10 @@ class Annotator(Tagger):
         prompts.Windows | None,
         Description(description="what the model sees: {characters: N} or {tokens: N}, and `pieces`; null: all"),
     ] = None
-    tokenizer: Annotated[
-        Model | None, Description(description="tokenizer.json of the model, for windows of tokens")
-    ] = None
+    tokenizer: Model | None = None
     score: Annotated[prompts.ScoreForm | None, Description(description="in place of the prompt's")] = None
     label: Annotated[prompts.LabelForm | None, Description(description="in place of the prompt's")] = None
-    scale: Annotated[
-        ScaleOption,
-        Added,
-        Description(
-            description="the scale of scores or labels: {values: […]}, {range: [0, 5], step: 1} or none; other answers "
-            "are faults. Default: `min` and `max`, or the `labels`, of the prompt"
-        ),
-    ] = None
+    scale: Annotated[ScaleOption, Added] = None
     aggregate: Annotated[Aggregate, Description(description="how the valid scores of all samples are combined")] = (
         "mean"
     )
@@ -128,58 +139,22 @@ class Annotator(Tagger):
         Neutral,
         Description(description="how the request gives the server the `schema` of the prompt; null: not at all"),
     ] = "schema"
-    api_key_env: Annotated[
-        str | None, Neutral, Description(description="variable of the environment that has the key of the server")
-    ] = None
-    one_request: Annotated[
-        bool, Neutral, Description(description="ask for the samples of a window by one request (`n`)")
-    ] = False
-    concurrency: Annotated[Count, Neutral, Description(description="requests at a time")] = 32
-    timeout: Annotated[Positive, Neutral, Description(description="seconds in which an answer must arrive")] = 300
+    api_key_env: Annotated[str | None, Neutral] = None
+    one_request: Annotated[bool, Neutral] = False
+    concurrency: Annotated[Count, Neutral] = 32
+    timeout: Annotated[Positive, Neutral] = 300
     retries: Annotated[
         Annotated[int, msgspec.Meta(ge=0)],
         Neutral,
         Description(description="how often a request is repeated that fails for a reason that may pass"),
     ] = 6
-    backoff: Annotated[
-        Positive,
-        Neutral,
-        Description(description="seconds before the first repetition; each pause is twice as long as the one before"),
-    ] = 1
-    give_up: Annotated[
-        Positive | None,
-        Neutral,
-        Description(
-            description="seconds that the server may ask to wait (`Retry-After`) before the run ends; default: "
-            "`storage.give_up`"
-        ),
-    ] = None
-    breaker: Annotated[
-        Count | None,
-        Neutral,
-        Description(
-            description="the number of requests in a row that fail for one cause before the run ends; their documents "
-            "count as not asked; null: never"
-        ),
-    ] = 20
-    requests_per_minute: Annotated[
-        Positive | None, Neutral, Description(description="the largest number of requests in a minute")
-    ] = None
-    tokens_per_minute: Annotated[
-        Positive | None,
-        Neutral,
-        Description(description="the largest number of tokens of prompts and answers in a minute"),
-    ] = None
-    prices: Annotated[
-        Prices | None,
-        Neutral,
-        Description(description="{input: …, output: …}: the prices of a million tokens, in your currency"),
-    ] = None
-    max_cost: Annotated[
-        Positive | None,
-        Neutral,
-        Description(description="the most that the set may cost, over all its runs; needs `prices`"),
-    ] = None
+    backoff: Annotated[Positive, Neutral] = 1
+    give_up: Annotated[Positive | None, Neutral] = None
+    breaker: Annotated[Count | None, Neutral] = 20
+    requests_per_minute: Annotated[Positive | None, Neutral] = None
+    tokens_per_minute: Annotated[Positive | None, Neutral] = None
+    prices: Annotated[Prices | None, Neutral] = None
+    max_cost: Annotated[Positive | None, Neutral] = None
     on_error: Annotated[
         Literal["keep", "fail"],
         Neutral,
@@ -188,12 +163,8 @@ class Annotator(Tagger):
             "fail its shard"
         ),
     ] = "keep"
-    max_failed: Annotated[
-        Share, Neutral, Description(description="share of failed documents above which the run ends with 1")
-    ] = 0.1
-    answers: Annotated[
-        str, Neutral, Description(description="folder of the answers, on a disk; default: beside the records")
-    ] = ""
+    max_failed: Annotated[Share, Neutral] = 0.1
+    answers: Annotated[str, Neutral] = ""
 
     def check(self) -> None:
         if self.batch_folder is None:

@@ -24,6 +24,7 @@ from typing import Any, Literal, Self, cast
 import msgspec
 
 from toolkit.errors import DataError, ToolkitError, Unreadable, advice
+from toolkit.lazy_numpy import np
 from toolkit.storage.json_files import warn_damage
 from toolkit.storage.outputs import write_file
 from toolkit.storage.store import check_roots
@@ -251,8 +252,6 @@ class Answers:
     """
 
     def __init__(self, folder: str) -> None:
-        import numpy as np
-
         self._folder = folder
         self._lock = threading.RLock()
         self._paths: list[str] = []
@@ -350,16 +349,12 @@ class Answers:
             ) from None
 
     def _merge(self) -> None:
-        import numpy as np
-
         halves = np.array([int(key[:16], 16) for key in self._fresh], np.uint64)
         places = np.array(list(self._fresh.values()), np.int64)
         self._sort(np.concatenate([self._halves, halves]), np.concatenate([self._places, places]))
         self._fresh.clear()
 
     def _sort(self, halves: Any, places: Any) -> None:
-        import numpy as np
-
         order = np.argsort(halves, kind="stable")
         self._np, self._halves, self._places = np, halves[order], places[order]
 

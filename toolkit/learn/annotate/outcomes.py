@@ -54,13 +54,7 @@ CAUSES: dict[str, Cause] = {
     "refusal": Cause(
         "request", "HTTP 400, 413, 422 or another 4xx: the text is too long, for example", status="error_refused"
     ),
-    "forbidden": Cause(
-        "request",
-        "HTTP 403",
-        http=frozenset({403}),
-        status="error_refused",
-        unproven=True,
-    ),
+    "forbidden": Cause("request", "HTTP 403", http=frozenset({403}), status="error_refused", unproven=True),
     "filter": Cause(
         "request",
         "a content filter or the model refuses: the finish reason `content_filter`, a `refusal`",

@@ -31,41 +31,55 @@ _JINJA = re.compile(r"\{\{|\{%|\{#")
 
 
 class ScoreForm(ConfigStruct, omit_defaults=True):
-    """Place of the score in an answer, and its range."""
+    """Place of the score in an answer, and its range.
 
-    regex: Annotated[str | None, Description(description="its first group is the score; the last match counts")] = None
-    field: Annotated[str | None, Description(description="the field of an answer in JSON: FIELD[.FIELD]")] = None
-    min: Annotated[float | None, Description(description="a lower score is an error")] = None
-    max: Annotated[float | None, Description(description="a higher score is an error")] = None
+    Attributes:
+        regex: its first group is the score; the last match counts
+        field: the field of an answer in JSON: FIELD[.FIELD]
+        min: a lower score is an error
+        max: a higher score is an error
+    """
+
+    regex: str | None = None
+    field: str | None = None
+    min: float | None = None
+    max: float | None = None
 
 
 class LabelForm(ConfigStruct, omit_defaults=True):
-    """Place of the label in an answer, and all labels."""
+    """Place of the label in an answer, and all labels.
 
-    labels: Annotated[
-        Annotated[list[str], msgspec.Meta(min_length=1)],
-        Description(description="the labels that an answer may have, in any case of letters; another one is an error"),
-    ]
-    regex: Annotated[str | None, Description(description="its first group is the label; the last match counts")] = None
-    field: Annotated[str | None, Description(description="the field of an answer in JSON: FIELD[.FIELD]")] = None
+    Attributes:
+        labels: the labels that an answer may have, in any case of letters; another one is an error
+        regex: its first group is the label; the last match counts
+        field: the field of an answer in JSON: FIELD[.FIELD]
+    """
+
+    labels: Annotated[list[str], msgspec.Meta(min_length=1)]
+    regex: str | None = None
+    field: str | None = None
 
 
 class Prompt(ConfigStruct, omit_defaults=True):
-    """A prompt, and how its answer is read."""
+    """A prompt, and how its answer is read.
 
-    prompt_name: Annotated[str, Description(description="the name of the prompt in records, and the key of the set")]
-    prompt: Annotated[
-        str, Description(description="Jinja template over `text`, `id`, `source`, `metadata`; or one `{placeholder}`")
-    ]
-    language: Annotated[str, Description(description="the language in which the prompt is written")] = ""
-    system: Annotated[str | None, Description(description="the system message, also a template")] = None
+    Attributes:
+        prompt_name: the name of the prompt in records, and the key of the set
+        prompt: Jinja template over `text`, `id`, `source`, `metadata`; or one `{placeholder}`
+        language: the language in which the prompt is written
+        system: the system message, also a template
+        schema: JSON Schema of the answer, which the request gives the server
+    """
+
+    prompt_name: str
+    prompt: str
+    language: str = ""
+    system: str | None = None
     score: Annotated[ScoreForm | None, Description(description="where the score is in the answer")] = None
     label: Annotated[
         LabelForm | None, Description(description="where the label is in the answer, in place of a score")
     ] = None
-    schema: Annotated[
-        dict[str, Any] | None, Description(description="JSON Schema of the answer, which the request gives the server")
-    ] = None
+    schema: dict[str, Any] | None = None
 
     @property
     def form(self) -> ScoreForm | LabelForm:
@@ -284,10 +298,7 @@ class Windows(ConfigStruct, omit_defaults=True):
 
     characters: Annotated[int, msgspec.Meta(ge=1)] | None = None
     tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    pieces: Annotated[
-        Annotated[list[Piece], msgspec.Meta(min_length=1)],
-        Description(description="where parts of the text are taken: begin, middle, end"),
-    ] = msgspec.field(default_factory=lambda: ["begin"])
+    pieces: Annotated[list[Piece], msgspec.Meta(min_length=1)] = msgspec.field(default_factory=lambda: ["begin"])
 
     def check(self, tokenizer: str | None) -> None:
         """Raise ConfigError for conflicting options; `tokenizer` is the file that is given."""

@@ -360,10 +360,7 @@ class Lists(Measure):
     def headlines(self, weights: Array) -> Measured:
         labels, predictions, both = self._counts(weights)
         total = float(labels.sum() + predictions.sum())
-        return {
-            "micro_f1": 2 * float(both.sum()) / total if total else None,
-            "accuracy": _mean(self._same, weights),
-        }
+        return {"micro_f1": 2 * float(both.sum()) / total if total else None, "accuracy": _mean(self._same, weights)}
 
     def more(self, weights: Array) -> Measured:
         _, _, f1, _ = _f1(*self._counts(weights))

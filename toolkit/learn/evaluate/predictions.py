@@ -339,22 +339,23 @@ class _Column:
 
 
 class LabelFiles(ConfigStruct, kw_only=True):
-    """Files of labels: rows of ``jsonl``, ``csv``, ``parquet`` … as ``align`` reads them, or fastText's lines."""
+    """Files of labels: rows of ``jsonl``, ``csv``, ``parquet`` … as ``align`` reads them, or fastText's lines.
 
-    files: Annotated[list[str] | str, Description(description="paths, globs or folders")]
-    format: Annotated[
-        str | None, Description(description="a format of `align:`, or fasttext; default: by the names of the files")
-    ] = None
-    id: Annotated[
-        str | None, Description(description="the column with the id of the document; default: that of the format")
-    ] = None
-    source: Annotated[
-        str | None, Description(description="the column with its source, if ids alone are not unique")
-    ] = None
-    shard: Annotated[
-        str | None, Description(description="the column with its shard, or `SHARD:ROW`, where ids repeat")
-    ] = None
-    value: Annotated[str, Description(description="the column with the label")] = "label"
+    Attributes:
+        files: paths, globs or folders
+        format: a format of `align:`, or fasttext; default: by the names of the files
+        id: the column with the id of the document; default: that of the format
+        source: the column with its source, if ids alone are not unique
+        shard: the column with its shard, or `SHARD:ROW`, where ids repeat
+        value: the column with the label
+    """
+
+    files: list[str] | str
+    format: str | None = None
+    id: str | None = None
+    source: str | None = None
+    shard: str | None = None
+    value: str = "label"
     duplicates: Annotated[
         Literal["error", "first", "mean", "majority"],
         Description(

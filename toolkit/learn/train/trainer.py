@@ -36,7 +36,20 @@ Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Trainer(Kind, kw_only=True):
-    """Options of all kinds of models."""
+    """Options of all kinds of models.
+
+    Attributes:
+        labels: SET.KEY.field or an expression; or a list of such, each an annotation of its own
+        split: an expression that gives train, valid or test, for example of a sample; other documents are left out
+        splits: the shares of the splits, which add up to 1; a hash divides the documents, if there is no `split`
+        split_by: an expression: documents with the same value are in the same split; null, and the default, is source
+            and id
+        seed: another seed makes other splits
+        window: the part of the text that the model sees: {lead: N} code points, or {pieces: [begin, middle, end],
+            characters: N, aggregate: mean | max | min}, each by itself; null: all of it
+        path: the folder of the model; default: models/NAME beside the attributes
+        licence: the licence of the model, for its card
+    """
 
     SECTION: ClassVar[str] = "train"
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"path"})
@@ -44,10 +57,7 @@ class Trainer(Kind, kw_only=True):
     """Distributions whose versions the card names."""
     TASKS: ClassVar[Sequence[WhatFor]] = ("regression", "classes", "multilabel", "ordinal")
 
-    labels: Annotated[
-        str | list[str],
-        Description(description="SET.KEY.field or an expression; or a list of such, each an annotation of its own"),
-    ]
+    labels: str | list[str]
     task: Annotated[WhatFor, Description(description="what is predicted: a number, a class, labels, or a grade")]
     aggregate: Annotated[
         Aggregate | None,
@@ -58,35 +68,11 @@ class Trainer(Kind, kw_only=True):
     ] = None
     scale: ScaleOption = None
     weights: Annotated[list[Positive], Description(description="how much each of several `labels` counts")] = []
-    split: Annotated[
-        str | None,
-        Description(
-            description="an expression that gives train, valid or test, for example of a sample; other "
-            "documents are left out"
-        ),
-    ] = None
-    splits: Annotated[
-        dict[Split, float],
-        Description(
-            description="the shares of the splits, which add up to 1; a hash divides the documents, if there "
-            "is no `split`"
-        ),
-    ] = msgspec.field(default_factory=lambda: {"train": 0.8, "valid": 0.1, "test": 0.1})
-    split_by: Annotated[
-        str | None,
-        Description(
-            description="an expression: documents with the same value are in the same split; null, and the default, is "
-            "source and id"
-        ),
-    ] = None
-    seed: Annotated[str | int, Description(description="another seed makes other splits")] = ""
-    window: Annotated[
-        WindowOption,
-        Description(
-            description="the part of the text that the model sees: {lead: N} code points, or {pieces: [begin, middle, "
-            "end], characters: N, aggregate: mean | max | min}, each by itself; null: all of it"
-        ),
-    ] = None
+    split: str | None = None
+    splits: dict[Split, float] = msgspec.field(default_factory=lambda: {"train": 0.8, "valid": 0.1, "test": 0.1})
+    split_by: str | None = None
+    seed: str | int = ""
+    window: WindowOption = None
     balance: Annotated[
         bool,
         Description(description="whether all classes, labels or grades count alike, however many documents they have"),
@@ -97,10 +83,8 @@ class Trainer(Kind, kw_only=True):
             description="how many labelled documents train needs; for classes, labels and grades, how many of each"
         ),
     ] = 10
-    path: Annotated[
-        str | None, Description(description="the folder of the model; default: models/NAME beside the attributes")
-    ] = None
-    licence: Annotated[str | None, Description(description="the licence of the model, for its card")] = None
+    path: str | None = None
+    licence: str | None = None
 
     def check(self) -> None:
         """Raise ConfigError for conflicting options."""

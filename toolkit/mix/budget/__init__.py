@@ -36,7 +36,15 @@ Amount = Annotated[Any, msgspec.Meta(title=_AMOUNT)]
 
 
 class BudgetForm(ConfigStruct, kw_only=True):
-    """The section in YAML: one of the units with its amount, and how that is divided."""
+    """The section in YAML: one of the units with its amount, and how that is divided.
+
+    Attributes:
+        of: an expression: the words or tokens of a document (`tokens` by default)
+        by: `label` or another expression: the groups that have targets of their own
+        shares: {GROUP: SHARE} of the amount, in proportion; `default` is that of each other group
+        temperature: τ: shares in proportion to p^τ, p being a group's part of what there is
+        seed: another seed takes other documents
+    """
 
     documents: Annotated[Amount, Description(description="how many documents are taken, copies included")] = None
     bytes: Annotated[Amount, Description(description=f"how many bytes of texts in UTF-8 are taken, {_OWN}")] = None
@@ -45,21 +53,11 @@ class BudgetForm(ConfigStruct, kw_only=True):
     tokens: Annotated[Amount, Description(description="how many tokens are taken; `of` gives those of a document")] = (
         None
     )
-    of: Annotated[
-        str | None, Description(description="an expression: the words or tokens of a document (`tokens` by default)")
-    ] = None
-    by: Annotated[
-        str | None, Description(description="`label` or another expression: the groups that have targets of their own")
-    ] = None
-    shares: Annotated[
-        dict[Any, Any] | None,
-        Description(description="{GROUP: SHARE} of the amount, in proportion; `default` is that of each other group"),
-    ] = None
-    temperature: Annotated[
-        Annotated[float, msgspec.Meta(ge=0)] | None,
-        Description(description="τ: shares in proportion to p^τ, p being a group's part of what there is"),
-    ] = None
-    seed: Annotated[str | int, Description(description="another seed takes other documents")] = ""
+    of: str | None = None
+    by: str | None = None
+    shares: dict[Any, Any] | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    seed: str | int = ""
     draw: Annotated[
         Draw,
         Description(

@@ -7,6 +7,7 @@ import msgspec
 
 from toolkit.exchange.thresholds import KeySource, Reached, find
 from toolkit.execution.executors import Run
+from toolkit.lazy_numpy import np
 from toolkit.rules.kinds.repeat import EVERYTHING
 
 
@@ -92,8 +93,6 @@ def settled(bounds: Mapping[str, Sequence[Bound]], goals: Mapping[str, float]) -
 
 def _around(copies: Reached, goal: float) -> list[Bound]:
     """Return the bounds next to a goal: the nearest, of two the less; then that beyond the goal."""
-    import numpy as np
-
     hashes = copies.keys
     last = np.flatnonzero(np.append(hashes[1:] != hashes[:-1], True))  # of copies with one hash
     sums = np.append(copies.base, copies.base + np.cumsum(copies.amounts)[last])

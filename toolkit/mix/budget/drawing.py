@@ -22,6 +22,7 @@ from toolkit.errors import DataError
 from toolkit.exchange.thresholds import Keys, KeySource
 from toolkit.execution.executors import Report
 from toolkit.execution.progress import Share
+from toolkit.lazy_numpy import np
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.preview import Block, blocks
 from toolkit.mix.join import at_document, inputs_of
@@ -140,8 +141,6 @@ class _Draws:
 
     def sorted(self) -> tuple[list[OfGroup], bytes]:
         """Return the groups, and the bytes of the arrays."""
-        import numpy as np
-
         hashes, amounts = np.frombuffer(self._hashes, dtype="<u8"), np.frombuffer(self._amounts, dtype="<f8")
         numbers = np.frombuffer(self._numbers, dtype=np.uint32)
         order = np.lexsort((hashes, numbers))
@@ -174,8 +173,6 @@ class DrawnKeys(KeySource):
         Raises:
             DataError: if a file is damaged.
         """
-        import numpy as np
-
         numbers = {group: i for i, group in enumerate(self.groups)}
         for path in self.paths:
             data = store_of(path).read(path)

@@ -17,6 +17,7 @@ from toolkit.data.documents import LATE_DECODER, Rows
 from toolkit.errors import DataError
 from toolkit.execution.executors import Report
 from toolkit.execution.progress import Share
+from toolkit.lazy_numpy import np
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.counts import (
     NO_LABEL,
@@ -121,10 +122,7 @@ def preview_with_fates(target: ShardToPreview, report: Report) -> Preview:
 
 
 def preview_shard(
-    work: ShardToMix,
-    report: Report,
-    copies: Copies | None = None,
-    note: Callable[[Fates], object] = lambda fates: None,
+    work: ShardToMix, report: Report, copies: Copies | None = None, note: Callable[[Fates], object] = lambda fates: None
 ) -> Preview:
     """Return the effects of the rules on one shard.
 
@@ -137,8 +135,6 @@ def preview_shard(
     Raises:
         DataError: as a mix of it would, as far as attributes are concerned.
     """
-    import numpy as np
-
     state, _ = inputs_of(work)
     rules = work.compile_rules()
     effects, bits, stays = Effects(work, rules, copies), dict[str, int](), bytearray()
@@ -205,8 +201,6 @@ class Effects:
     """
 
     def __init__(self, work: ShardToMix, rules: RuleSet, copies: Copies | None = None) -> None:
-        import numpy as np
-
         self._work, self._rules, self._copies = work, rules, copies if copies and copies.rules else None
         self.labels: dict[str, int] = {}
         self.groups: dict[str, GroupCount] = {}
@@ -221,8 +215,6 @@ class Effects:
         Raises:
             DataError: naming the document of which a rule cannot use the values.
         """
-        import numpy as np
-
         numbers = np.array([self.labels.setdefault(label, len(self.labels)) for label in labels], dtype=np.int64)
         while len(self._sizes) < len(self.labels):
             self._sizes, self._of_rules = (

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from toolkit.config.settings import ConfigNode, Description
+from toolkit.config.settings import ConfigNode
 from toolkit.data.metadata_fields import path_of
 from toolkit.errors import ConfigError
 from toolkit.rules import expressions
@@ -18,19 +18,19 @@ from toolkit.storage.reading import content_digest
 
 
 class BlocklistForm(Form):
-    """``{drop: blocklist, files: takedowns.txt}`` drops the documents that the files list by id, host or URL."""
+    """``{drop: blocklist, files: takedowns.txt}`` drops the documents that the files list by id, host or URL.
 
-    drop: Annotated[str, Description(description="the word `blocklist`")]
-    files: Annotated[
-        str | Annotated[list[str], msgspec.Meta(min_length=1)],
-        Description(description="the path or glob of the lists, or several"),
-    ]
-    entries: Annotated[
-        Entries, Description(description="the kind of all lines; `any`: each line shows its kind by its form")
-    ] = "any"
-    url: Annotated[
-        str, Description(description="the field that has the URL of a document: `metadata.url`, `document.url`")
-    ] = ""
+    Attributes:
+        drop: the word `blocklist`
+        files: the path or glob of the lists, or several
+        entries: the kind of all lines; `any`: each line shows its kind by its form
+        url: the field that has the URL of a document: `metadata.url`, `document.url`
+    """
+
+    drop: str
+    files: str | Annotated[list[str], msgspec.Meta(min_length=1)]
+    entries: Entries = "any"
+    url: str = ""
 
     KEY = "drop"
     WORD = "blocklist"

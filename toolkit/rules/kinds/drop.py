@@ -24,10 +24,15 @@ Patterns = Annotated[
 
 
 class PatternForm(Form, kw_only=True):
-    """The common options of `drop` and `keep` in YAML."""
+    """The common options of `drop` and `keep` in YAML.
 
-    syntax: Annotated[Syntax | None, Description(description="the language of the patterns")] = None
-    strict: Annotated[bool, Description(description="compare numbers as Dolma does, 1 unequal to 1.0")] = False
+    Attributes:
+        syntax: the language of the patterns
+        strict: compare numbers as Dolma does, 1 unequal to 1.0
+    """
+
+    syntax: Syntax | None = None
+    strict: bool = False
 
     def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         kind, option = (Keep if self.KEY == "keep" else Drop), getattr(self, self.KEY)
@@ -133,10 +138,15 @@ class Keep(Drop):
 
 
 class AnnotateForm(Form):
-    """``{annotate: short, when: E}`` adds an annotation to the documents for which E is true."""
+    """``{annotate: short, when: E}`` adds an annotation to the documents for which E is true.
 
-    annotate: Annotated[str, Description(description="the annotation to add")]
-    when: Annotated[str, Description(description="an expression: which documents get the annotation")]
+    Attributes:
+        annotate: the annotation to add
+        when: an expression: which documents get the annotation
+    """
+
+    annotate: str
+    when: str
 
     KEY = "annotate"
 
@@ -157,16 +167,15 @@ class Annotate(Rule):
 
 
 class SampleForm(Form):
-    """``sample: 0.1`` keeps a tenth of the documents, the same ones everywhere; each label can have its own share."""
+    """``sample: 0.1`` keeps a tenth of the documents, the same ones everywhere; each label can have its own share.
 
-    sample: Annotated[
-        int | float | dict[str, Any],
-        Description(
-            title="a share, or {LABEL: SHARE}",
-            description="a share; or {LABEL: SHARE}, where `default` is the share of all other labels",
-        ),
-    ]
-    seed: Annotated[str | int, Description(description="another seed draws other documents")] = ""
+    Attributes:
+        sample: a share; or {LABEL: SHARE}, where `default` is the share of all other labels
+        seed: another seed draws other documents
+    """
+
+    sample: Annotated[int | float | dict[str, Any], Description(title="a share, or {LABEL: SHARE}")]
+    seed: str | int = ""
 
     KEY = "sample"
 

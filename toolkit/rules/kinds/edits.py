@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from toolkit.config.settings import ConfigNode, Description
+from toolkit.config.settings import ConfigNode
 from toolkit.data import schema
 from toolkit.data.documents import Document, Span
 from toolkit.data.schema import ANY, INT, SPANS, Type
@@ -20,13 +20,17 @@ from toolkit.text.editing import Edit
 
 
 class SpansForm(Form, kw_only=True):
-    """The common options of `replace` and `cut` in YAML."""
+    """The common options of `replace` and `cut` in YAML.
 
-    min_score: Annotated[int | float | None, Description(description="spans with a lower score stay")] = None
-    max_score: Annotated[
-        int | float | None, Description(description="spans with this score, or a higher one, stay")
-    ] = None
-    syntax: Annotated[Syntax | None, Description(description="the language of the selector")] = None
+    Attributes:
+        min_score: spans with a lower score stay
+        max_score: spans with this score, or a higher one, stay
+        syntax: the language of the selector
+    """
+
+    min_score: int | float | None = None
+    max_score: int | float | None = None
+    syntax: Syntax | None = None
 
     def rule(self, kind: type["Replace"], spans: str, by: str) -> "Replace":
         """Return the rule of an expression of spans, or a selector."""
@@ -42,16 +46,16 @@ class SpansForm(Form, kw_only=True):
 
 
 class ReplaceForm(SpansForm):
-    """``{replace: emails, by: "|||EMAIL|||"}`` replaces spans by a text, in which {} stands for the original text."""
+    """``{replace: emails, by: "|||EMAIL|||"}`` replaces spans by a text, in which {} stands for the original text.
 
-    replace: Annotated[str, Description(description="an expression that gives spans; with `syntax`, a selector")]
-    by: Annotated[
-        str,
-        Description(
-            description="the text that replaces them: `{}` is the original text, `{tag}` the name of the rule; with "
-            "`syntax`, `$` and a jq filter give a text of the document"
-        ),
-    ]
+    Attributes:
+        replace: an expression that gives spans; with `syntax`, a selector
+        by: the text that replaces them: `{}` is the original text, `{tag}` the name of the rule; with `syntax`, `$` and
+            a jq filter give a text of the document
+    """
+
+    replace: str
+    by: str
 
     KEY = "replace"
 
@@ -203,9 +207,13 @@ class EditsText(CompiledRule):
 
 
 class CutForm(SpansForm):
-    """``cut: repeated`` removes the text of spans."""
+    """``cut: repeated`` removes the text of spans.
 
-    cut: Annotated[str, Description(description="an expression that gives spans; with `syntax`, a selector")]
+    Attributes:
+        cut: an expression that gives spans; with `syntax`, a selector
+    """
+
+    cut: str
 
     KEY = "cut"
 
@@ -223,10 +231,15 @@ _LINE = Type("object", fields=(("number", INT), ("chars", INT)))
 
 
 class CutLinesForm(Form):
-    """``{cut: lines, when: E}`` removes the lines for which E is true; a list by line stands for the line's element."""
+    """``{cut: lines, when: E}`` removes the lines for which E is true; a list by line stands for the line's element.
 
-    cut: Annotated[str, Description(description="the word `lines`")]
-    when: Annotated[str, Description(description="an expression: which lines to remove")]
+    Attributes:
+        cut: the word `lines`
+        when: an expression: which lines to remove
+    """
+
+    cut: str
+    when: str
 
     KEY = "cut"
     WORD = "lines"

@@ -16,12 +16,13 @@ Word = Annotated[str, Description(description="the word `python`")]
 
 
 class PythonForm(Form, kw_only=True):
-    """The common options of `drop: python` and `keep: python` in YAML."""
+    """The common options of `drop: python` and `keep: python` in YAML.
 
-    function: Annotated[
-        str,
-        Description(description="`path/file.py:function` or `package.module:function`, called (document, attributes)"),
-    ]
+    Attributes:
+        function: `path/file.py:function` or `package.module:function`, called (document, attributes)
+    """
+
+    function: str
 
     WORD = "python"
 

@@ -93,7 +93,11 @@ def _integral(p: float, rate: float, end: float) -> float:
 
 
 class RepeatForm(Form):
-    """``repeat: 2.5`` writes a document twice, and half of them a third time: a number, an expression, or a curve."""
+    """``repeat: 2.5`` writes a document twice, and half of them a third time: a number, an expression, or a curve.
+
+    Attributes:
+        seed: another seed draws other documents
+    """
 
     repeat: Annotated[
         int | float | str | dict[str, Any],
@@ -104,7 +108,7 @@ class RepeatForm(Form):
             "between its points, or solved from the `average` that is wanted",
         ),
     ]
-    seed: Annotated[str | int, Description(description="another seed draws other documents")] = ""
+    seed: str | int = ""
 
     KEY = "repeat"
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
-from toolkit.config.settings import ConfigNode, Description
+from toolkit.config.settings import ConfigNode
 from toolkit.data.schema import STR
 from toolkit.rules.checker import Name
 from toolkit.rules.expressions import paths_in
@@ -14,15 +14,15 @@ from toolkit.rules.rule import LABEL, CompiledRule, Compiler, Form, Function, Ro
 
 
 class SetForm(Form):
-    """``{set: quality, to: E}`` sets a field of the metadata to the value of E; ``set: {a: E, b: E}`` sets two."""
+    """``{set: quality, to: E}`` sets a field of the metadata to the value of E; ``set: {a: E, b: E}`` sets two.
 
-    set: Annotated[
-        str | dict[str, Any], Description(description="a field, with dots for nested ones; or {FIELD: EXPRESSION}")
-    ]
-    to: Annotated[
-        str | int | float | bool | None,
-        Description(description="an expression that gives the value, if `set` has one field"),
-    ] = None
+    Attributes:
+        set: a field, with dots for nested ones; or {FIELD: EXPRESSION}
+        to: an expression that gives the value, if `set` has one field
+    """
+
+    set: str | dict[str, Any]
+    to: str | int | float | bool | None = None
 
     KEY = "set"
 
@@ -84,9 +84,13 @@ class Sets(CompiledRule):
 
 
 class RouteForm(Form):
-    """``route: E`` writes a document to the output folder that E gives."""
+    """``route: E`` writes a document to the output folder that E gives.
 
-    route: Annotated[str, Description(description="an expression that gives a folder below the output's folder")]
+    Attributes:
+        route: an expression that gives a folder below the output's folder
+    """
+
+    route: str
 
     KEY = "route"
 

@@ -16,20 +16,8 @@ from typing import Any, cast
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, Unreadable
 from toolkit.interrupts import pause
-from toolkit.storage import retrying
+from toolkit.storage import objects, retrying
 from toolkit.storage.addresses import redact_text
-from toolkit.storage.objects import (
-    CONNECTIONS,
-    UPLOAD,
-    NoUpload,
-    Objects,
-    Page,
-    UploadPart,
-    is_broken,
-    prefix_of,
-    split,
-    trouble,
-)
 from toolkit.storage.retrying import RetryableError
 from toolkit.storage.store import BUFFER, Stat
 
@@ -43,7 +31,7 @@ _ACCOUNT = "set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT"
 _CREDENTIALS = "AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or `storage.anonymous`, or install azure-identity"
 
 
-class Az(Objects):
+class Az(objects.Objects):
     """Blobs as ``az://CONTAINER/NAME``."""
 
     service = "Azure"
@@ -60,7 +48,7 @@ class Az(Objects):
         logging.getLogger("azure.core.pipeline.transport").setLevel(logging.ERROR)  # a broken connection is told by us
         session = requests.Session()
         for scheme in ("http://", "https://"):
-            session.mount(scheme, HTTPAdapter(pool_maxsize=CONNECTIONS))
+            session.mount(scheme, HTTPAdapter(pool_maxsize=objects.CONNECTIONS))
         transport = RequestsTransport(
             session=session, session_owner=False, connection_timeout=connect, read_timeout=read
         )
@@ -91,19 +79,19 @@ class Az(Objects):
         return account, DefaultAzureCredential()
 
     def _blob(self, path: str) -> Any:
-        return self.client.get_blob_client(*split(path))
+        return self.client.get_blob_client(*objects.split(path))
 
     def explain(self, error: BaseException, path: str, bucket: str) -> RetryableError | Exception | None:
         from azure.core import exceptions as known
 
-        if isinstance(error, known.IncompleteReadError) or is_broken(error):
-            return trouble(error)
+        if isinstance(error, known.IncompleteReadError) or objects.is_broken(error):
+            return objects.trouble(error)
         if isinstance(error, known.HttpResponseError) and error.status_code:
             return self._answered(error, path)
         if isinstance(error, known.ClientAuthenticationError | ValueError):
             message = f"expected credentials, got: {redact_text(str(error))}; set {_CREDENTIALS}"
             return Unreadable(message, path=path, exit_code=2)
-        return trouble(error.inner_exception or error) if isinstance(error, known.AzureError) else None
+        return objects.trouble(error.inner_exception or error) if isinstance(error, known.AzureError) else None
 
     def _answered(self, error: Any, path: str) -> RetryableError | Exception:
         """Return the meaning of an answer of Azure."""
@@ -116,7 +104,7 @@ class Az(Objects):
         if code in ("BlobAlreadyExists", "ConditionNotMet"):
             status = 412
         elif code == "InvalidBlockList":
-            return NoUpload("expected the blocks that this run has sent, got none", path=path)
+            return objects.NoUpload("expected the blocks that this run has sent, got none", path=path)
         elif code in ("PendingCopyOperation", "ContainerBeingDeleted"):
             status = 503
         elif status == 412:  # a lease
@@ -139,13 +127,15 @@ class Az(Objects):
         age = (parsedate_to_datetime(headers["date"]) - result.last_modified).total_seconds()
         return (_stat(result), age) if _is_file(result) else None
 
-    def page(self, path: str, prefix: str, token: str | None, *, folders: bool = False, limit: int = 1000) -> Page:
-        container = self.client.get_container_client(split(path)[0])
+    def page(
+        self, path: str, prefix: str, token: str | None, *, folders: bool = False, limit: int = 1000
+    ) -> objects.Page:
+        container = self.client.get_container_client(objects.split(path)[0])
         options = {"name_starts_with": prefix, "results_per_page": limit, "include": ["metadata"]}
         listed = container.walk_blobs(**options, delimiter="/") if folders else container.list_blobs(**options)
         pages = listed.by_page(token)
         results = list(next(pages, ()))
-        return Page(
+        return objects.Page(
             [(blob.name, _stat(blob)) for blob in results if hasattr(blob, "etag") and _is_file(blob)],
             [blob.name for blob in results if not hasattr(blob, "etag")],
             pages.continuation_token or None,
@@ -158,7 +148,7 @@ class Az(Objects):
         from smart_open import azure
 
         version = cast("Any", _PinnedBlob(self._blob(path), expected))
-        stream = azure.open(*split(path), "rb", client=version, buffer_size=BUFFER)
+        stream = azure.open(*objects.split(path), "rb", client=version, buffer_size=BUFFER)
         stream.seek(offset)
         return stream
 
@@ -169,7 +159,7 @@ class Az(Objects):
     def begin(self, path: str) -> str:
         return os.urandom(8).hex()
 
-    def send(self, path: str, upload: str, part: UploadPart) -> tuple[str, int]:
+    def send(self, path: str, upload: str, part: objects.UploadPart) -> tuple[str, int]:
         block = base64.b64encode(f"{upload}-{part.number:06}".encode()).decode()
         self._blob(path).stage_block(block, part.body)
         return block, len(part.body)
@@ -226,11 +216,11 @@ class Az(Objects):
         """Return blobs with uncommitted blocks alone; their owner is unknown."""
         if not any_owner:
             return []
-        bucket, key = split(root)
-        options = {"name_starts_with": prefix_of(key), "include": ["metadata", "uncommittedblobs"]}
+        bucket, key = objects.split(root)
+        options = {"name_starts_with": objects.prefix_of(key), "include": ["metadata", "uncommittedblobs"]}
         blobs = self.ask(root, lambda: list(self.client.get_container_client(bucket).list_blobs(**options)))
-        names = {blob.name.removeprefix(prefix_of(key)) for blob in blobs if not _is_folder(blob)}
-        return sorted(f"{root.rstrip('/')}/{name}{UPLOAD}" for name in names - {*self.files(root)})
+        names = {blob.name.removeprefix(objects.prefix_of(key)) for blob in blobs if not _is_folder(blob)}
+        return sorted(f"{root.rstrip('/')}/{name}{objects.UPLOAD}" for name in names - {*self.files(root)})
 
 
 def _stamp(etag: str) -> str:

@@ -218,10 +218,7 @@ class S3(Objects):
         from smart_open import s3
 
         same = {"IfMatch": expected.stamp.removeprefix("etag ")} | self.payer
-        parameters: dict[str, Any] = {
-            "client": _Once(self.client),
-            "client_kwargs": {"S3.Client.get_object": same},
-        }
+        parameters: dict[str, Any] = {"client": _Once(self.client), "client_kwargs": {"S3.Client.get_object": same}}
         # the URI is taken apart again there: characters that mean something in one must not
         stream = s3.open(*split(path), "rb", buffer_size=BUFFER, defer_seek=True, **parameters)
         stream.seek(offset)

@@ -7,19 +7,8 @@ import numpy as np
 
 from toolkit.errors import ConfigError
 from toolkit.text.fasttext.model_file import EOS, Contents, Quantised
+from toolkit.text.kernels import signatures
 from toolkit.text.kernels.compiling import Compiled
-from toolkit.text.kernels.signatures import (
-    Array,
-    Bytes,
-    Float32,
-    Float32s,
-    Int32s,
-    Int64s,
-    UInt8s,
-    UInt32s,
-    UInt64,
-    UInt64s,
-)
 from toolkit.text.line_table import LineTable
 
 SEPARATORS = b" \t\n\v\f\r\0"
@@ -69,13 +58,13 @@ class WordTable(NamedTuple):
 
     mask: int
     filter_mask: int
-    slots: UInt64s
-    filter: UInt64s
-    first: UInt64s
-    lengths: Int64s
-    places: Int64s
-    file: Bytes
-    masks: UInt64s
+    slots: signatures.UInt64s
+    filter: signatures.UInt64s
+    first: signatures.UInt64s
+    lengths: signatures.Int64s
+    places: signatures.Int64s
+    file: signatures.Bytes
+    masks: signatures.UInt64s
 
 
 class Buckets(NamedTuple):
@@ -90,12 +79,12 @@ class Buckets(NamedTuple):
         rows: Rows of the buckets (that were kept).
     """
 
-    size: UInt64
-    magic: UInt64
+    size: signatures.UInt64
+    magic: signatures.UInt64
     is_pruned: bool
-    bitmap: UInt64s
-    ranks: UInt32s
-    rows: Float32s
+    bitmap: signatures.UInt64s
+    ranks: signatures.UInt32s
+    rows: signatures.Float32s
 
 
 class Model(NamedTuple):
@@ -130,14 +119,14 @@ class Model(NamedTuple):
     is_summed: bool
     eos: int
     words: WordTable
-    word_rows: Float32s
-    features: Int32s
+    word_rows: signatures.Float32s
+    features: signatures.Int32s
     buckets: Buckets
-    left: Int32s
-    right: Int32s
-    output: Float32s
-    sigmoid: Float32s
-    separators: UInt8s
+    left: signatures.Int32s
+    right: signatures.Int32s
+    output: signatures.Float32s
+    sigmoid: signatures.Float32s
+    separators: signatures.UInt8s
 
 
 class Best(NamedTuple):
@@ -151,9 +140,9 @@ class Best(NamedTuple):
     """
 
     k: int
-    threshold: Float32
-    labels: Int32s
-    probs: Float32s
+    threshold: signatures.Float32
+    labels: signatures.Int32s
+    probs: signatures.Float32s
 
 
 class Scratch(NamedTuple):
@@ -168,12 +157,12 @@ class Scratch(NamedTuple):
         hashes: (word_ngrams) of the n-grams of words that may go on.
     """
 
-    hidden: Float32s
-    nodes: Int32s
-    values: Float32s
-    word_rows: Int32s
-    hashed: Int32s
-    hashes: UInt64s
+    hidden: signatures.Float32s
+    nodes: signatures.Int32s
+    values: signatures.Float32s
+    word_rows: signatures.Int32s
+    hashed: signatures.Int32s
+    hashes: signatures.UInt64s
 
     @classmethod
     def of(cls, model: Model) -> "Scratch":
@@ -247,15 +236,15 @@ def model_of(contents: Contents) -> Model:
     return model._replace(is_summed=False)
 
 
-def _rows(matrix: Array | Quantised) -> Array:
+def _rows(matrix: signatures.Array | Quantised) -> signatures.Array:
     return matrix.decoded() if isinstance(matrix, Quantised) else matrix
 
 
-def _flat(matrix: Array) -> Array:
+def _flat(matrix: signatures.Array) -> signatures.Array:
     return np.ascontiguousarray(matrix).reshape(-1)
 
 
-def _in_lines(array: Array) -> Array:
+def _in_lines(array: signatures.Array) -> signatures.Array:
     """Return a copy aligned to cache lines.
 
     So a row of 16 numbers lies in one line, and not in two.
@@ -309,7 +298,9 @@ def _summed(model: Model, n_words: int) -> Model:
     return model._replace(word_rows=word_rows, features=features, is_summed=True)
 
 
-def _pruned(hashed: Array, pairs: Array, bucket: int) -> tuple[Array, Array, Array]:
+def _pruned(
+    hashed: signatures.Array, pairs: signatures.Array, bucket: int
+) -> tuple[signatures.Array, signatures.Array, signatures.Array]:
     """Return the rows of the kept buckets, in the buckets' order.
 
     A bitmap has a bit for each bucket; ranks are the sums of bits before.
@@ -322,13 +313,13 @@ def _pruned(hashed: Array, pairs: Array, bucket: int) -> tuple[Array, Array, Arr
     return _in_lines(hashed[pairs[:, 1]].reshape(-1)), bitmap, ranks
 
 
-def _sigmoids() -> Array:
+def _sigmoids() -> signatures.Array:
     """Return the table as the library makes it; numpy's own exponential is another on other processors."""
     powers = np.array([math.exp(8 - i * 16 / STEPS) for i in range(STEPS + 1)]).astype(np.float32)
     return (1 / (1 + powers.astype(np.float64))).astype(np.float32)
 
 
-def _separators() -> Array:
+def _separators() -> signatures.Array:
     result = np.zeros(256, np.uint8)
     result[[byte + 128 for byte in SEPARATORS]] = 1
     return result

@@ -14,18 +14,7 @@ from typing import Any
 
 import numba
 
-from toolkit.text.fasttext.arrays import (
-    EMPTY,
-    OFFSET,
-    PRIME,
-    ROOM,
-    Best,
-    Buckets,
-    Model,
-    Scratch,
-    WordTable,
-    fnv,
-)
+from toolkit.text.fasttext.arrays import EMPTY, OFFSET, PRIME, ROOM, Best, Buckets, Model, Scratch, WordTable, fnv
 from toolkit.text.fasttext.model_file import EOS, HS, PREFIX
 from toolkit.text.fasttext.outputs import best_of_all, best_of_tree
 from toolkit.text.kernels.intrinsics import (

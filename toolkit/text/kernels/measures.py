@@ -4,30 +4,14 @@ from typing import Any
 
 import numba
 
+from toolkit.text import measures
 from toolkit.text.kernels.words import decoded, number_of
 from toolkit.text.line_table import LineTable
-from toolkit.text.measures import (
-    BULLET,
-    CLOSING,
-    DASH,
-    DIGIT,
-    ITEM,
-    LETTER,
-    LOCAL,
-    MARK,
-    MARKED,
-    NUMBERED,
-    ROMAN,
-    SMALL_ROMAN,
-    Roles,
-    WordCounts,
-    WordMeasures,
-)
 from toolkit.text.unicode_table import ALPHA, NUMBER, SPACE, UPPER, Characters
 from toolkit.text.words import ALL_PUNCTUATION, HAS_ALNUM, HAS_ALPHA, IS_LOWER, IS_TITLE, IS_UPPER, PRIME, SEED, Words
 
 (CHARS, WORDS, WORD_CHARS, LETTERS, PUNCTUATION, ALL_LOWER, ALL_UPPER, TITLED, MIXED, DISTINCT, SAID_AGAIN) = range(
-    len(WordMeasures._fields) - 1
+    len(measures.WordMeasures._fields) - 1
 )
 
 
@@ -35,7 +19,7 @@ REPEATED, ELLIPSES, URLS, EMAILS = range(4)
 """Rows of what is counted in each line, as `LineMeasures` has them."""
 
 
-def within_lines(lines: LineTable, n: Any, roles: Roles, table: Characters, hashes: Any, counts: Any) -> None:
+def within_lines(lines: LineTable, n: Any, roles: measures.Roles, table: Characters, hashes: Any, counts: Any) -> None:
     """Hash each line, and count repetitions, ellipses, URLs and addresses."""
     utf8, of_bytes = lines.utf8, roles.of_bytes
     for line in range(n):
@@ -70,7 +54,7 @@ def within_lines(lines: LineTable, n: Any, roles: Roles, table: Characters, hash
                         and utf8[at - 1] | 32 == 119
                         and utf8[at - 2] | 32 == 119
                         and utf8[at - 3] | 32 == 119
-                        and not of_bytes[utf8[at - 4] & 255] & (LETTER | DIGIT)
+                        and not of_bytes[utf8[at - 4] & 255] & (measures.LETTER | measures.DIGIT)
                     ):
                         host = at + 1  # behind www.
                 elif point == 58:
@@ -78,13 +62,13 @@ def within_lines(lines: LineTable, n: Any, roles: Roles, table: Characters, hash
                         at > start
                         and utf8[at + 1] == 47
                         and utf8[at + 2] == 47
-                        and of_bytes[utf8[at - 1] & 255] & LETTER
+                        and of_bytes[utf8[at - 1] & 255] & measures.LETTER
                     ):
                         host = at + 3  # behind ://
-                elif point == 64 and at > start and of_bytes[utf8[at - 1] & 255] & LOCAL:
+                elif point == 64 and at > start and of_bytes[utf8[at - 1] & 255] & measures.LOCAL:
                     i, inside, dotted, result = at + 1, False, False, False  # in a label; behind a label and a dot
                     while i < stop and not result:
-                        if of_bytes[utf8[i] & 255] & (LETTER | DIGIT):
+                        if of_bytes[utf8[i] & 255] & (measures.LETTER | measures.DIGIT):
                             inside, result = True, dotted
                         elif utf8[i] == 46 and inside:
                             inside, dotted = False, True
@@ -100,7 +84,7 @@ def within_lines(lines: LineTable, n: Any, roles: Roles, table: Characters, hash
         hashes[line] = hash_ ^ (hash_ >> numba.uint64(32))
 
 
-def line_edges(segments: Words, n: Any, firsts: Any, roles: Roles, edges: Any) -> None:
+def line_edges(segments: Words, n: Any, firsts: Any, roles: measures.Roles, edges: Any) -> None:
     """Find the beginning and the end of each line.
 
     They are in its first and its last segment.
@@ -114,34 +98,40 @@ def line_edges(segments: Words, n: Any, firsts: Any, roles: Roles, edges: Any) -
         at, stop = starts[first], line_ends[line]
         point, behind = decoded(utf8, at)
         role = of_points[point] if point < 0x20000 else 0
-        if role & BULLET or (role & DASH and first < last and starts[first + 1] > behind == ends[first]):
-            edges[line] |= ITEM
+        if role & measures.BULLET or (
+            role & measures.DASH and first < last and starts[first + 1] > behind == ends[first]
+        ):
+            edges[line] |= measures.ITEM
         tail = ends[last] - 1
         while -128 <= utf8[tail] < -64:
             tail -= 1
         point, _ = decoded(utf8, tail)
-        if point < 0x20000 and of_points[point] & MARK:
-            edges[line] |= MARKED
+        if point < 0x20000 and of_points[point] & measures.MARK:
+            edges[line] |= measures.MARKED
         at += utf8[at] == 40 or utf8[at] == 91  # ( or [
-        i, common = at, DIGIT | LETTER | SMALL_ROMAN | ROMAN
-        while i < at + 7 and i < stop and of_bytes[utf8[i] & 255] & (LETTER | DIGIT):
+        i, common = at, measures.DIGIT | measures.LETTER | measures.SMALL_ROMAN | measures.ROMAN
+        while i < at + 7 and i < stop and of_bytes[utf8[i] & 255] & (measures.LETTER | measures.DIGIT):
             common &= of_bytes[utf8[i] & 255]
             i += 1
         size = i - at
-        if size and i < stop and of_bytes[utf8[i] & 255] & CLOSING:
+        if size and i < stop and of_bytes[utf8[i] & 255] & measures.CLOSING:
             after = of_bytes[utf8[i + 1] & 255] if i + 1 < stop else 0
             following = first
             while following <= last and starts[following] <= i:
                 following += 1
             space = ends[following - 1] == i + 1 and (following > last or starts[following] > i + 1)
-            if (common & DIGIT and size <= 3 and not after & DIGIT) or (
-                space and ((common & LETTER and size == 1) or (common & (SMALL_ROMAN | ROMAN) and size <= 6))
+            if (common & measures.DIGIT and size <= 3 and not after & measures.DIGIT) or (
+                space
+                and (
+                    (common & measures.LETTER and size == 1)
+                    or (common & (measures.SMALL_ROMAN | measures.ROMAN) and size <= 6)
+                )
             ):
-                edges[line] |= NUMBERED
+                edges[line] |= measures.NUMBERED
 
 
 def count_words(
-    segments: Words, texts: Any, table: Characters, logs: Any, words_of: WordCounts, totals: Any, entropy: Any
+    segments: Words, texts: Any, table: Characters, logs: Any, words_of: measures.WordCounts, totals: Any, entropy: Any
 ) -> None:
     """Count segments and words by kind, and how often each word occurs."""
     lines, starts, ends, chars, kinds, hashes, folded, bounds = segments

@@ -37,32 +37,38 @@ class FileOfTokens(NamedTuple):
 
 
 class Order(ConfigStruct, kw_only=True):
-    """The file of ``--of``: how a training program reads files of tokens."""
+    """The file of ``--of``: how a training program reads files of tokens.
 
-    reader: Annotated[Literal["megatron", "olmo_core", "modalities"], Description(description="the program")]
-    files: Annotated[list[str], Description(description="files of tokens, in the order of the program")]
-    sequence_length: Annotated[
-        int, Description(description="tokens of a sample; `block_size` of Modalities (its `sequence_length` + 1)")
-    ]
-    batch: Annotated[int, Description(description="samples of a step, over all ranks")]
+    Attributes:
+        reader: the program
+        files: files of tokens, in the order of the program
+        sequence_length: tokens of a sample; `block_size` of Modalities (its `sequence_length` + 1)
+        batch: samples of a step, over all ranks
+        epoch: OLMo-core (from 1) and Modalities (from 0); null: the first
+        ranks: data parallel ranks
+        micro_batch: Megatron: samples of a rank at a time; null: all of its step at once
+        samples: Megatron: samples that the data set was built for; null: one epoch
+        share: Megatron: part of the documents that train, the first
+        shuffle: OLMo-core and Modalities: whether samples are shuffled
+        drop_last: Modalities: whether the last incomplete round goes
+        skip: Modalities: `skip_num_global_samples`
+        reuse_last_target: Modalities: whether samples overlap by one token
+    """
+
+    reader: Literal["megatron", "olmo_core", "modalities"]
+    files: list[str]
+    sequence_length: int
+    batch: int
     seed: Annotated[int, Description(description="of the data: `random_seed`, `data_loader.seed`, sampler `seed`")] = 0
-    epoch: Annotated[
-        int | None, Description(description="OLMo-core (from 1) and Modalities (from 0); null: the first")
-    ] = None
-    ranks: Annotated[int, Description(description="data parallel ranks")] = 1
-    micro_batch: Annotated[
-        int | None, Description(description="Megatron: samples of a rank at a time; null: all of its step at once")
-    ] = None
-    samples: Annotated[
-        int | None, Description(description="Megatron: samples that the data set was built for; null: one epoch")
-    ] = None
-    share: Annotated[float, Description(description="Megatron: part of the documents that train, the first")] = 1.0
-    shuffle: Annotated[bool, Description(description="OLMo-core and Modalities: whether samples are shuffled")] = True
-    drop_last: Annotated[bool, Description(description="Modalities: whether the last incomplete round goes")] = True
-    skip: Annotated[int, Description(description="Modalities: `skip_num_global_samples`")] = 0
-    reuse_last_target: Annotated[bool, Description(description="Modalities: whether samples overlap by one token")] = (
-        True
-    )
+    epoch: int | None = None
+    ranks: int = 1
+    micro_batch: int | None = None
+    samples: int | None = None
+    share: float = 1.0
+    shuffle: bool = True
+    drop_last: bool = True
+    skip: int = 0
+    reuse_last_target: bool = True
 
     def step(self, number: int, files: Sequence[FileOfTokens]) -> list[Read]:
         """Return the reads of all ranks in a step.

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Span
 from toolkit.errors import ConfigError
 from toolkit.exchange.sealed import Sealed
@@ -50,11 +50,14 @@ class Dolma(Exact, kw_only=True):
 
     A document that is a duplicate has one span, as long as what is compared; otherwise each line, or paragraph, that is
     a repeat has one, with its line end. The score is 1; by n-grams it is the part of those that have been seen before.
+
+    Attributes:
+        by_ngram: compare lines by their n-grams
     """
 
     VERSION: ClassVar[int] = 4
 
-    by_ngram: Annotated[ByNgram | None, Description(description="compare lines by their n-grams")] = None
+    by_ngram: ByNgram | None = None
 
     def check(self) -> None:
         """Refuse conflicting options with a ConfigError."""

@@ -63,7 +63,14 @@ class RepeatedUnits(msgspec.Struct, frozen=True):
 
 
 class Exact(Competing, kw_only=True):
-    """Exact duplicates."""
+    """Exact duplicates.
+
+    Attributes:
+        of: an expression: the text that is compared; a document for which it is null is not compared
+        bits: the length of the hashes
+        approximate: bloom: use Bloom filters, which need less memory
+        within: false: only what `against` has is a duplicate; documents are not compared
+    """
 
     VERSION: ClassVar[int] = 3
 
@@ -72,17 +79,10 @@ class Exact(Competing, kw_only=True):
         Annotated[int, msgspec.Meta(ge=1)] | None,
         Description(description="with `unit: sentence`: how many sentences are compared together; null: 1"),
     ] = None
-    of: Annotated[
-        str,
-        Description(
-            description="an expression: the text that is compared; a document for which it is null is not compared"
-        ),
-    ] = TEXT
+    of: str = TEXT
     normalize: Annotated[Normalisation, Description(description="which differences do not count")] = "none"
-    bits: Annotated[Literal[64, 128], Description(description="the length of the hashes")] = 128
-    approximate: Annotated[
-        Literal["bloom"] | None, Description(description="bloom: use Bloom filters, which need less memory")
-    ] = None
+    bits: Literal[64, 128] = 128
+    approximate: Literal["bloom"] | None = None
     false_positive_rate: Annotated[
         float | None,
         Description(
@@ -90,9 +90,7 @@ class Exact(Competing, kw_only=True):
         ),
     ] = None
 
-    within: Annotated[
-        bool, Description(description="false: only what `against` has is a duplicate; documents are not compared")
-    ] = True
+    within: bool = True
 
     def check(self) -> None:
         """Refuse conflicting options with a ConfigError."""

@@ -25,22 +25,9 @@ from toolkit.storage import models, store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
+from toolkit.whole_corpus import score_runs
 from toolkit.whole_corpus.kind import Query, Resolved, Work
 from toolkit.whole_corpus.records import Model, NumberedShards, SignedShard
-from toolkit.whole_corpus.score_runs import (
-    ABSENT,
-    FILE,
-    LABELLED,
-    Calibrating,
-    Layout,
-    Steps,
-    added,
-    may_be_null,
-    runs_of,
-    some,
-    stepped,
-    steps_of,
-)
 
 
 def fit_isotonic(scores: Array, labels: Array) -> tuple[Array, Array]:
@@ -91,7 +78,7 @@ class GroupMap(msgspec.Struct, frozen=True, omit_defaults=True):
     def of(self, scores: Array) -> Array:
         """Return the values of scores."""
         x, y = np.array(self.x), np.array(self.y)
-        return stepped(x, y, np.array(self.between), scores) if self.between else np.interp(scores, x, y)
+        return score_runs.stepped(x, y, np.array(self.between), scores) if self.between else np.interp(scores, x, y)
 
 
 class Bin(msgspec.Struct, frozen=True):
@@ -210,7 +197,7 @@ def on_labels(
         ConfigError: if more is needed.
         DataError: if there are too few, or one is not on the scale.
     """
-    all_ = [run for signed in shards for run in runs_of(signed)]
+    all_ = [run for signed in shards for run in score_runs.runs_of(signed)]
     if (needed := COST * sum(run.run.labelled for run in all_)) > memory:
         raise ConfigError(f"memory: expected at least {-(-needed // 10**6)} MB for all labels, got {memory:,} bytes")
     parts: dict[str, list[Array]] = {}
@@ -220,7 +207,9 @@ def on_labels(
             mine = rows[rows["group"] == i]
             if len(mine):
                 parts.setdefault(label, []).append(mine)
-    together = np.concatenate([np.zeros(0, dtype=LABELLED), *(item for part in parts.values() for item in part)])
+    together = np.concatenate(
+        [np.zeros(0, dtype=score_runs.LABELLED), *(item for part in parts.values() for item in part)]
+    )
     _check_enough(len(together), minimum, "documents with both a score and a label")
     if isinstance(scale, Scale):
         least, greatest = scale.bounds
@@ -235,7 +224,7 @@ def on_labels(
         else:
             values, counts = np.unique(labels, return_counts=True)
             of_labels = (np.cumsum(counts) - counts / 2) / len(labels)
-            group_map = _mapped(steps_of(scores, 1 / knots), of_labels, values)
+            group_map = _mapped(score_runs.steps_of(scores, 1 / knots), of_labels, values)
         errors = np.abs(scores - labels).mean(), np.abs(group_map.of(scores) - labels).mean()
         return msgspec.structs.replace(group_map, errors=(float(errors[0]), float(errors[1])))
 
@@ -257,7 +246,7 @@ def _collected(shards: Sequence[SignedShard], column: int, memory: int) -> dict[
     """
     results: dict[str, list[Array]] = {}
     needed = 0
-    for run in (run for signed in shards for run in runs_of(signed)):
+    for run in (run for signed in shards for run in score_runs.runs_of(signed)):
         for label, knots in run.knots(run.run.columns[column]):
             needed += len(knots) * KNOT_COST
             results.setdefault(label, []).append(knots)
@@ -275,11 +264,11 @@ def on_the_corpus(empty: FittedMap, shards: Sequence[SignedShard], minimum: int,
     error = 1 / knots
     together = [part for label in sorted(parts) for part in parts[label]]
     _check_enough(sum(map(_documents, together)), minimum, "documents with a score")
-    pool = added(together, error)
+    pool = score_runs.added(together, error)
     small = {label: size for label in sorted(parts) if (size := sum(map(_documents, parts[label]))) < minimum}
-    results = {label: added(parts[label], error) for label in sorted(parts.keys() - small.keys())}
+    results = {label: score_runs.added(parts[label], error) for label in sorted(parts.keys() - small.keys())}
 
-    def mapped(ranked: Steps) -> GroupMap:
+    def mapped(ranked: score_runs.Steps) -> GroupMap:
         if empty.to == "corpus":
             return _mapped(ranked, pool.at, pool.scores)
         return _mapped(ranked, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
@@ -306,7 +295,7 @@ def _group(scores: Array, x: Array, y: Array) -> GroupMap:
     return GroupMap(len(scores), float(scores.min()), float(scores.max()), x.tolist(), y.tolist())
 
 
-def _mapped(ranked: Steps, at: Array, values: Array) -> GroupMap:
+def _mapped(ranked: score_runs.Steps, at: Array, values: Array) -> GroupMap:
     """Return the map of ranks to values, interpolated."""
     y, between = (np.interp(item, at, values).tolist() for item in (ranked.at, ranked.between))
     x = ranked.scores.tolist()
@@ -358,20 +347,22 @@ class MaybeMapped(msgspec.Struct, frozen=True):
     score: float | None
 
 
-class Map(Calibrating, kw_only=True):
-    """A rising function of a score, fitted once for each group."""
+class Map(score_runs.Calibrating, kw_only=True):
+    """A rising function of a score, fitted once for each group.
+
+    Attributes:
+        score: SET.KEY.field or an expression: a number, or null
+        method: isotonic: nearest to labels; quantile: the score with the same rank among others
+        labels: an expression: the label of a document, a number, or null for one without
+        small: groups without a map of their own; none: they have no values; pool: the map of all together
+        model: the file of a map that was fitted before, in place of `method`
+    """
 
     FITTED: ClassVar[bool] = True
 
-    score: Annotated[str, Description(description="SET.KEY.field or an expression: a number, or null")]
-    method: Annotated[
-        Literal["isotonic", "quantile"] | None,
-        Description(description="isotonic: nearest to labels; quantile: the score with the same rank among others"),
-    ] = None
-    labels: Annotated[
-        str | None,
-        Description(description="an expression: the label of a document, a number, or null for one without"),
-    ] = None
+    score: str
+    method: Literal["isotonic", "quantile"] | None = None
+    labels: str | None = None
     scale: ScaleOption = None
     to: Annotated[
         Literal["corpus", "uniform"] | None,
@@ -383,19 +374,12 @@ class Map(Calibrating, kw_only=True):
         Annotated[int, msgspec.Meta(ge=1)] | None,
         Description(description=f"documents (with labels) that a group needs for a map of its own ({MINIMUM})"),
     ] = None
-    small: Annotated[
-        Literal["none", "pool"],
-        Description(
-            description="groups without a map of their own; none: they have no values; pool: the map of all together"
-        ),
-    ] = "none"
+    small: Literal["none", "pool"] = "none"
     knots: Annotated[
         Annotated[int, msgspec.Meta(ge=10, le=100_000)] | None,
         Description(description=f"of a quantile map: ranks within 1/knots ({KNOTS})"),
     ] = None
-    model: Annotated[
-        str | None, Description(description="the file of a map that was fitted before, in place of `method`")
-    ] = None
+    model: str | None = None
 
     def check(self) -> None:
         """Refuse conflicting options and a damaged map with a ConfigError."""
@@ -440,10 +424,10 @@ class Map(Calibrating, kw_only=True):
         return [self.score]
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> score_runs.Layout:
         """Return the layout of stored scores."""
         sketch = 1 / (self.knots or KNOTS) if self.to is not None else None
-        return Layout(1, sketch, labels=self.labels is not None)
+        return score_runs.Layout(1, sketch, labels=self.labels is not None)
 
     def value_type(self) -> Any:
         """Return the type of the values."""
@@ -451,7 +435,7 @@ class Map(Calibrating, kw_only=True):
 
     def typed(self, types: Mapping[str, Type]) -> Any:
         """Return the type of the values, nullable if some may be missing."""
-        lacks = may_be_null(types["score"]) or "when" in types or (self.groups and self.small == "none")
+        lacks = score_runs.may_be_null(types["score"]) or "when" in types or (self.groups and self.small == "none")
         return MaybeMapped if lacks else Mapped
 
     def queries(self) -> dict[str, Query]:
@@ -474,7 +458,9 @@ class Map(Calibrating, kw_only=True):
             earlier = earlier if earlier and earlier.settings == work.settings else None
             fitted_map = earlier or self._fit(work, path)
         save_map(join(work.folder, _FILE), fitted_map)
-        fates = {shard.shard: f"{fitted_map.digest} {shard.record.files[FILE].sha256}" for shard in work.shards}
+        fates = {
+            shard.shard: f"{fitted_map.digest} {shard.record.files[score_runs.FILE].sha256}" for shard in work.shards
+        }
         counts = {"with a score": sum(shard.record.counts["ranked"] for shard in work.shards)}
         counts |= {"groups": len(fitted_map.groups) + len(fitted_map.small)} if self.groups else {}
         tables = {"groups": _report(fitted_map), "curve": [msgspec.structs.asdict(bin_) for bin_ in fitted_map.curve]}
@@ -497,7 +483,7 @@ class Map(Calibrating, kw_only=True):
             for label, group_map in maps.items()
             if group_map.lowest == group_map.highest and group_map.documents > 1
         ]:
-            notes.append(f"warning: the score does not vary, so its map has one value: {some(flat)}")
+            notes.append(f"warning: the score does not vary, so its map has one value: {score_runs.some(flat)}")
         if fitted_map.method == "isotonic" and (
             level := [
                 label
@@ -505,11 +491,13 @@ class Map(Calibrating, kw_only=True):
                 if group_map.lowest < group_map.highest and len({*group_map.y}) == 1
             ]
         ):
-            notes.append(f"warning: labels do not rise with the score, so its map has one value: {some(level)}")
+            notes.append(
+                f"warning: labels do not rise with the score, so its map has one value: {score_runs.some(level)}"
+            )
         if fitted_map.small:
             consequence = "which use the map of all together" if self.small == "pool" else "which have no values"
             sizes = [f"{label} {size}" for label, size in fitted_map.small.items()]
-            notes.append(f"groups too small for a map of their own, {consequence}: {some(sizes)}")
+            notes.append(f"groups too small for a map of their own, {consequence}: {score_runs.some(sizes)}")
         return notes
 
     def fitted(self, fates: str) -> str:
@@ -527,7 +515,7 @@ class Map(Calibrating, kw_only=True):
         fitted_map = load_map_if_there(path, "delete it, then run again")
         if fitted_map is None:
             raise damaged(path)
-        for run in runs_of(signed):
+        for run in score_runs.runs_of(signed):
             column = run.run.columns[0]
             keys, starts = run.keys(column), run.starts(column).tolist()
             values = np.full(len(keys) + 1, np.nan)
@@ -536,7 +524,7 @@ class Map(Calibrating, kw_only=True):
                 if of_group is not None:
                     values[begin:end] = of_group.of(keys[begin:end])
             items = run.items(column)
-            for value in values[np.where(items == ABSENT, len(keys), items)].tolist():
+            for value in values[np.where(items == score_runs.ABSENT, len(keys), items)].tolist():
                 yield MaybeMapped(None if value != value else value)  # noqa: PLR0124 - nan
 
 

@@ -17,23 +17,29 @@ _NGRAM = 5
 
 
 class Near(Competing, kw_only=True):
-    """Near duplicates: documents whose sets of shingles are similar; each pair is verified."""
+    """Near duplicates: documents whose sets of shingles are similar; each pair is verified.
+
+    Attributes:
+        preset: published bands and shingles: fineweb or dolma3
+        containment: the least share of a duplicate's shingles that the kept document must have, too
+        ngram: words of a shingle (5)
+        characters: characters of a shingle in scripts without spaces (twice `ngram`)
+        bands: bands of a signature; default: computed
+        rows: hash functions of a band; default: computed
+        language: SET.KEY.field with a label, for `warn`
+        warn: a share: the command warns if a source, host or language loses more
+    """
 
     VERSION: ClassVar[int] = VERSION
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"warn", "store_shingles"})
 
-    preset: Annotated[str | None, Description(description="published bands and shingles: fineweb or dolma3")] = None
+    preset: str | None = None
     jaccard: Annotated[float, Description(description="how similar two documents must at least be")] = 0.8
-    containment: Annotated[
-        float | None,
-        Description(description="the least share of a duplicate's shingles that the kept document must have, too"),
-    ] = None
-    ngram: Annotated[int | None, Description(description="words of a shingle (5)")] = None
-    characters: Annotated[
-        int | None, Description(description="characters of a shingle in scripts without spaces (twice `ngram`)")
-    ] = None
-    bands: Annotated[int | None, Description(description="bands of a signature; default: computed")] = None
-    rows: Annotated[int | None, Description(description="hash functions of a band; default: computed")] = None
+    containment: float | None = None
+    ngram: int | None = None
+    characters: int | None = None
+    bands: int | None = None
+    rows: int | None = None
     verify: Annotated[
         bool, Description(description="whether the texts are compared; false: sharing a band is enough")
     ] = True
@@ -41,10 +47,8 @@ class Near(Competing, kw_only=True):
         bool,
         Description(description="whether shingles are kept on disk, so that pairs are verified without reading texts"),
     ] = False
-    language: Annotated[str | None, Description(description="SET.KEY.field with a label, for `warn`")] = None
-    warn: Annotated[
-        float, Description(description="a share: the command warns if a source, host or language loses more")
-    ] = 0.5
+    language: str | None = None
+    warn: float = 0.5
 
     def check(self) -> None:
         """Refuse conflicting options with a ConfigError."""

@@ -55,24 +55,21 @@ class Merging(ConfigStruct):
 
 
 class Passages(Competing, kw_only=True):
-    """Repeats of earlier passages."""
+    """Repeats of earlier passages.
+
+    Attributes:
+        length: the shortest repeat, of 10 to 1,000,000 bytes (500), or 5 to 100,000 words or tokens (50)
+        merge: {gap: N, length: M}: repeats at most N characters apart are one span, of at least M
+    """
 
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"tokenizer"})  # the digest of its file is among the facts
 
-    length: Annotated[
-        int | None,
-        Description(
-            description="the shortest repeat, of 10 to 1,000,000 bytes (500), or 5 to 100,000 words or tokens (50)"
-        ),
-    ] = None
+    length: int | None = None
     unit: Annotated[
         Unit,
         Description(description="what `length` counts: bytes in UTF-8; words, between which white space is; or tokens"),
     ] = "byte"
-    merge: Annotated[
-        Merging | None,
-        Description(description="{gap: N, length: M}: repeats at most N characters apart are one span, of at least M"),
-    ] = None
+    merge: Merging | None = None
     tokenizer: Annotated[
         models.Model | None,
         Description(description="with `unit: token`: a file `tokenizer.json`: path, URL, or a known name"),

@@ -26,19 +26,9 @@ from toolkit.execution.executors import Report, Task
 from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each
 from toolkit.text.kernels.signatures import Array
+from toolkit.whole_corpus import score_runs
 from toolkit.whole_corpus.kind import Resolved, Work
 from toolkit.whole_corpus.records import SignedShard, load_layout, save_layout
-from toolkit.whole_corpus.score_runs import (
-    ABSENT,
-    FILE,
-    Calibrating,
-    Layout,
-    RunOfShard,
-    may_be_null,
-    numbered,
-    runs_of,
-    some,
-)
 
 COST = 96
 """Bytes of memory that a key takes while its partition is ranked."""
@@ -71,7 +61,7 @@ class Whole(msgspec.Struct, frozen=True):
     """
 
     column: int
-    runs: list[RunOfShard]
+    runs: list[score_runs.RunOfShard]
     groups: list[str]
     bounds: list[tuple[str, float]]
 
@@ -104,7 +94,7 @@ class Ranking(msgspec.Struct, frozen=True):
 
 def rank_scores(work: Work, column: int) -> Ranking:
     """Rank one of the documents' scores."""
-    runs = [run for signed in work.shards for run in runs_of(signed)]
+    runs = [run for signed in work.shards for run in score_runs.runs_of(signed)]
     groups = sorted({group for run in runs for group in run.run.groups})
     total = sum(run.run.columns[column].total for run in runs)
     parts = max(1, -(-total * COST // max(work.memory, 1)))
@@ -127,11 +117,11 @@ def rank_scores(work: Work, column: int) -> Ranking:
     return Ranking(dict(sorted(all_.items())), before)
 
 
-def _bounds(runs: list[RunOfShard], groups: list[str], column: int, parts: int) -> list[tuple[str, float]]:
+def _bounds(runs: list[score_runs.RunOfShard], groups: list[str], column: int, parts: int) -> list[tuple[str, float]]:
     """Return the bounds of partitions: at marks, so many apart that each partition has about as many keys."""
     numbers = {label: i for i, label in enumerate(groups)}
 
-    def read(run: RunOfShard) -> tuple[Array, Array, int]:
+    def read(run: score_runs.RunOfShard) -> tuple[Array, Array, int]:
         result = run.run.columns[column]
         starts, marks = run.starts(result), run.marks(result)
         places = result.step // 2 + np.arange(len(marks)) * result.step
@@ -168,7 +158,7 @@ def rank_part(work: PartToRank, report: Report) -> Part:
     return once(stem + ".json", "", Part, rank)
 
 
-def _slice(whole: Whole, run: RunOfShard, part: int) -> tuple[Array, Array, Array]:
+def _slice(whole: Whole, run: score_runs.RunOfShard, part: int) -> tuple[Array, Array, Array]:
     """Return groups, scores and counts of a run's keys in a partition."""
     column = run.run.columns[whole.column]
     starts = run.starts(column)
@@ -254,13 +244,14 @@ class MaybeRanked(msgspec.Struct, frozen=True):
     rank: float | None
 
 
-class Rank(Calibrating, kw_only=True):
-    """Ranks over the corpus, within groups."""
+class Rank(score_runs.Calibrating, kw_only=True):
+    """Ranks over the corpus, within groups.
 
-    score: Annotated[
-        str | list[str],
-        Description(description="SET.KEY.field or an expression: a number, or null; or a list of such, with `combine`"),
-    ]
+    Attributes:
+        score: SET.KEY.field or an expression: a number, or null; or a list of such, with `combine`
+    """
+
+    score: str | list[str]
     combine: Annotated[
         Literal["max", "mean"] | None, Description(description="how the ranks of several scores are combined")
     ] = None
@@ -284,9 +275,9 @@ class Rank(Calibrating, kw_only=True):
         return [self.score] if isinstance(self.score, str) else self.score
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> score_runs.Layout:
         """Return the layout of stored scores."""
-        return Layout(len(self.scores), 0, labels=False)
+        return score_runs.Layout(len(self.scores), 0, labels=False)
 
     def value_type(self) -> Any:
         """Return the type of the values."""
@@ -294,14 +285,14 @@ class Rank(Calibrating, kw_only=True):
 
     def typed(self, types: Mapping[str, Type]) -> Any:
         """Return the type of the values, nullable if some may be missing."""
-        lacks = any(may_be_null(types[name]) for name in numbered("score", self.scores))
+        lacks = any(score_runs.may_be_null(types[name]) for name in score_runs.numbered("score", self.scores))
         return MaybeRanked if lacks or self.minimum > 1 or "when" in types else Ranked
 
     def resolve(self, work: Work) -> Resolved:
         """Rank all scores."""
         rankings = [rank_scores(work, i) for i in range(len(self.scores))]
         write_sealed(join(work.folder, _FOUND), msgspec.msgpack.encode(rankings))
-        made_of = [shard.record.files[FILE].sha256 for shard in work.shards]
+        made_of = [shard.record.files[score_runs.FILE].sha256 for shard in work.shards]
         all_ = xxhash.xxh3_128_hexdigest(msgspec.json.encode(made_of))
         fates = {shard.shard: f"{all_} {own}" for shard, own in zip(work.shards, made_of, strict=True)}
         ranked = sum(shard.record.counts["ranked"] for shard in work.shards)
@@ -322,9 +313,13 @@ class Rank(Calibrating, kw_only=True):
         notes = []
         rows = {self._named(row): row for row in report}
         if flat := [name for name, row in rows.items() if row["lowest"] == row["highest"] and row["documents"] > 1]:
-            notes.append(f"warning: the score does not vary, so each document has the rank 0.5: {some(flat)}")
+            notes.append(
+                f"warning: the score does not vary, so each document has the rank 0.5: {score_runs.some(flat)}"
+            )
         if small := [f"{name} {row['documents']}" for name, row in rows.items() if row["documents"] < self.minimum]:
-            notes.append(f"groups of fewer than {self.minimum:,} documents, which have no rank: {some(small)}")
+            notes.append(
+                f"groups of fewer than {self.minimum:,} documents, which have no rank: {score_runs.some(small)}"
+            )
         return notes
 
     def _named(self, row: dict[str, Any]) -> str:
@@ -337,11 +332,11 @@ class Rank(Calibrating, kw_only=True):
             rankings = msgspec.msgpack.decode(read_sealed(path), type=list[Ranking])
         except FileNotFoundError:
             raise damaged(path) from None
-        for number, run in enumerate(runs_of(signed)):
+        for number, run in enumerate(score_runs.runs_of(signed)):
             for rank in self._combined(rankings, fates, run, number).tolist():
                 yield MaybeRanked(None if rank < 0 else rank)
 
-    def _combined(self, rankings: list[Ranking], fates: str, run: RunOfShard, number: int) -> Array:
+    def _combined(self, rankings: list[Ranking], fates: str, run: score_runs.RunOfShard, number: int) -> Array:
         """Return the rank of each row of a run; -1 for none."""
         ranks: list[Array] = []
         for i, column in enumerate(run.run.columns):
@@ -351,7 +346,7 @@ class Rank(Calibrating, kw_only=True):
                 if rankings[i].groups[label].documents < self.minimum:
                     of_keys[begin:end] = -1
             items = run.items(column)
-            ranks.append(np.append(of_keys, -1.0)[np.where(items == ABSENT, len(of_keys), items)])
+            ranks.append(np.append(of_keys, -1.0)[np.where(items == score_runs.ABSENT, len(of_keys), items)])
         if len(ranks) == 1:
             return ranks[0]
         together = np.stack(ranks)

@@ -30,33 +30,8 @@ from toolkit.storage import store_of
 from toolkit.storage.paths import exists, join, list_files, remove, remove_tree
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole_corpus.kind import Resolved, Work
+from toolkit.whole_corpus.near import components
 from toolkit.whole_corpus.near.comparison import EVIDENCE, Best, OrderedUnit, decide, read_shard
-from toolkit.whole_corpus.near.components import (
-    DUPLICATE,
-    DUPLICATES,
-    FATE,
-    KEPT,
-    KEYS,
-    MEMBERS,
-    PLAN,
-    UNITS,
-    Bucketed,
-    Comparing,
-    Layout,
-    Planned,
-    ShardPlace,
-    ToPlan,
-    WorkRange,
-    connect,
-    earlier_duplicates,
-    find_buckets,
-    load_layout,
-    partitions_of,
-    parts_of,
-    plan_units,
-    save_layout,
-    scatter_keys,
-)
 from toolkit.whole_corpus.near.minhash import Group, added_up, counted_groups, most_removed, warnings
 from toolkit.whole_corpus.records import DECISIONS, NumberedShard, SignedShard
 from toolkit.whole_corpus.sign import names_of_rows
@@ -64,7 +39,7 @@ from toolkit.whole_corpus.sign import names_of_rows
 DECIDED, FATES = "decided", "fates"
 TYPES = ROWS, SIZES, VALUES = ("<u4", "<u4", "u1")
 
-DECISION = np.dtype([*DUPLICATE, ("payload", "<u4")])
+DECISION = np.dtype([*components.DUPLICATE, ("payload", "<u4")])
 """A document of a shard: what it is a duplicate of, itself if it is kept; the payload is its value, empty if alone."""
 
 _BATCH = 1 << 12  # documents of a unit that are scattered at a time
@@ -98,12 +73,14 @@ class ToDecide(ConfigStruct):
 
 def decide_unit(task: ToDecide, report: Report) -> list[str]:
     """Decide about the documents of a unit, and scatter decisions by shard; return the objects."""
-    layout = load_layout(task.folder, PLAN)
-    fates = gather(task.folder, f"{UNITS}-{task.part}", task.unit, task.unit + 1, np.dtype(FATE)).records
+    layout = components.load_layout(task.folder, components.PLAN)
+    fates = gather(
+        task.folder, f"{components.UNITS}-{task.part}", task.unit, task.unit + 1, np.dtype(components.FATE)
+    ).records
     documents, number = fates["document"], layout.units[task.part] + task.unit
     shards = (documents >> np.uint64(32)).astype(np.int64)
     is_fixed = shards < layout.own
-    was_kept, was_gone = fates["of"] == KEPT, fates["of"] >= 0
+    was_kept, was_gone = fates["of"] == components.KEPT, fates["of"] >= 0
     comparing = layout.comparing
     with OrderedUnit(task.folder, number, is_fixed | was_kept, comparing.bands) as unit:
         earlier = Best(*(fates[name].astype(np.int64) for name in ("of", "common", "joint")))
@@ -175,7 +152,7 @@ class Gathered(ConfigStruct):
 def gather_shard(shard: NumberedShard, report: Report) -> Gathered:
     """Write the decisions about the documents of a shard."""
     folder, number = shard.folder, shard.number
-    layout = load_layout(folder, PLAN)
+    layout = components.load_layout(folder, components.PLAN)
     decisions, payload = gather(folder, DECIDED, number, number + 1, DECISION)
     values = dict(zip(decisions["row"].tolist(), payload, strict=True))
     for row, value in _earlier_values(layout, number):
@@ -184,12 +161,14 @@ def gather_shard(shard: NumberedShard, report: Report) -> Gathered:
     rows, sizes = np.array([*shown_values], dtype=ROWS), np.array([*map(len, shown_values.values())], dtype=SIZES)
     data = packed([rows, sizes, np.frombuffer(b"".join(shown_values.values()), dtype=VALUES)])
     write_sealed(join(layout.fates, f"{FATES}-{number}"), data)
-    duplicates = earlier_duplicates(layout, number)
-    mine = decisions[decisions["of"] != (decisions["row"] | np.uint64(number << 32))][[name for name, _ in DUPLICATE]]
+    duplicates = components.earlier_duplicates(layout, number)
+    mine = decisions[decisions["of"] != (decisions["row"] | np.uint64(number << 32))][
+        [name for name, _ in components.DUPLICATE]
+    ]
     earlier = duplicates[~np.isin(duplicates["row"], decisions["row"])]
-    duplicates = np.concatenate([earlier, mine.astype(DUPLICATE)])
+    duplicates = np.concatenate([earlier, mine.astype(components.DUPLICATE)])
     write_sealed(
-        join(layout.fates, f"{DUPLICATES}-{number}"),
+        join(layout.fates, f"{components.DUPLICATES}-{number}"),
         duplicates[np.argsort(duplicates["row"], kind="stable")].tobytes(),
     )
     are_kept = [value.startswith(_IS_KEPT) for value in shown_values.values()]
@@ -215,7 +194,7 @@ def largest_of(gathered: Iterable[Gathered]) -> list[tuple[int, list[str]]]:
     return sorted((cluster for shard in gathered for cluster in shard.largest), key=_by_size)[:SHOWN]
 
 
-def _earlier_values(layout: Layout, number: int) -> Iterator[tuple[int, bytes]]:
+def _earlier_values(layout: components.Layout, number: int) -> Iterator[tuple[int, bytes]]:
     """Yield rows and values of a shard in the earlier resolution."""
     if layout.numbers and (earlier := layout.numbers[number]) >= 0:
         yield from _stored_values(join(layout.earlier, f"{FATES}-{earlier}"))
@@ -263,7 +242,7 @@ class Counts(ConfigStruct):
 
 def count_groups(task: ToCount, report: Report) -> Counts:
     """Answer a question."""
-    signed, layout = task.shard.load(), load_layout(task.shard.folder, PLAN)
+    signed, layout = task.shard.load(), components.load_layout(task.shard.folder, components.PLAN)
     question = msgspec.msgpack.decode(read_sealed(task.question), type=Question)
     begins = {b'{"duplicate_of":' + _ENCODER.encode(name) + b",": i for i, name in enumerate(question.originals)}
     results: list[list[tuple[int, float | None]]] = [[] for _ in question.originals]
@@ -284,24 +263,26 @@ def count_groups(task: ToCount, report: Report) -> Counts:
 _MARKS = "marks"
 
 
-def resolve(work: Work, comparing: Comparing) -> Resolved:
+def resolve(work: Work, comparing: components.Comparing) -> Resolved:
     """Write the decisions about all documents, for later resolutions, too."""
     folder = work.scratch
     own = next((shard.number for shard in work.shards if shard.own), len(work.shards))
     remove(join(work.folder, _MARKS))  # of an attempt that was not finished: what it stands for is written anew
     marks = [_mark(shard) for shard in work.shards]
-    layout = Layout(
+    layout = components.Layout(
         comparing=comparing,
         memory=work.memory,
-        shards=[ShardPlace(folder=shard.path(""), rows=shard.record.rows) for shard in work.shards],
+        shards=[components.ShardPlace(folder=shard.path(""), rows=shard.record.rows) for shard in work.shards],
         own=own,
         fates=work.folder,
     )
     earlier, numbers = _earlier(work.folder, marks)
     layout = msgspec.structs.replace(layout, earlier=earlier, numbers=numbers)
-    save_layout(folder, layout)
+    components.save_layout(folder, layout)
     bucketed, candidates, planned = plan(work, comparing, folder)
-    save_layout(folder, msgspec.structs.replace(layout, units=[*accumulate((p.units for p in planned), initial=0)]))
+    components.save_layout(
+        folder, msgspec.structs.replace(layout, units=[*accumulate((p.units for p in planned), initial=0)])
+    )
     unread = Counter[int]()
     for item in planned:
         unread.update(item.unread)
@@ -347,7 +328,7 @@ def _earlier(folder: str, marks: Sequence[int]) -> tuple[str, list[int]]:
 
 def _names(folder: str) -> int:
     """Return a digest of the names of the files of a resolution: to read, a shard without one has no duplicates."""
-    names = [name for name in list_files(folder) if name.startswith((FATES, DUPLICATES))]
+    names = [name for name in list_files(folder) if name.startswith((FATES, components.DUPLICATES))]
     return xxhash.xxh3_64_intdigest(msgspec.json.encode(names))
 
 
@@ -362,7 +343,9 @@ def _settle(work: Work, folder: str, name: str, objects: list[list[str]]) -> Non
     settle(work.run, folder, name, [*chain.from_iterable(objects)])
 
 
-def plan(work: Work, comparing: Comparing, folder: str) -> tuple[list[Bucketed], dict[int, int], list[Planned]]:
+def plan(
+    work: Work, comparing: components.Comparing, folder: str
+) -> tuple[list[components.Bucketed], dict[int, int], list[components.Planned]]:
     """Plan the comparison: ranges of keys, candidates by shard, and units.
 
     Args:
@@ -371,31 +354,40 @@ def plan(work: Work, comparing: Comparing, folder: str) -> tuple[list[Bucketed],
         folder: Folder of the work, which has the layout.
     """
     compared = sum(shard.record.compared for shard in work.shards)
-    partitions, keys = partitions_of(compared, work.memory), join(folder, KEYS)
-    ranges_of_keys = partitions_of(comparing.bands * compared // 8, work.memory)
+    partitions, keys = components.partitions_of(compared, work.memory), join(folder, components.KEYS)
+    ranges_of_keys = components.partitions_of(comparing.bands * compared // 8, work.memory)
     scattering = [
-        Task(f"shards {first}", WorkRange(first=first, last=last, partitions=ranges_of_keys, folder=folder))
+        Task(f"shards {first}", components.WorkRange(first=first, last=last, partitions=ranges_of_keys, folder=folder))
         for first, last in in_groups(comparing.bands * shard.record.rows for shard in work.shards)
     ]
-    _settle(work, keys, KEYS, work.run("finding documents that may be near duplicates", scatter_keys, scattering))
+    _settle(
+        work,
+        keys,
+        components.KEYS,
+        work.run("finding documents that may be near duplicates", components.scatter_keys, scattering),
+    )
     bucketing = [
-        Task(f"range {first}", WorkRange(first=first, last=last, partitions=partitions, folder=folder))
-        for first, last in ranges(keys, [KEYS], 4 * work.memory)  # 128 bytes a key
+        Task(f"range {first}", components.WorkRange(first=first, last=last, partitions=partitions, folder=folder))
+        for first, last in ranges(keys, [components.KEYS], 4 * work.memory)  # 128 bytes a key
     ]
-    bucketed: list[Bucketed] = work.run("finding documents that may be near duplicates", find_buckets, bucketing)
+    bucketed: list[components.Bucketed] = work.run(
+        "finding documents that may be near duplicates", components.find_buckets, bucketing
+    )
     remove_tree(keys)
-    parts = parts_of(min(compared, 2 * sum(item.pairs for item in bucketed)), work.memory)
+    parts = components.parts_of(min(compared, 2 * sum(item.pairs for item in bucketed)), work.memory)
     objects = [*chain.from_iterable(item.objects for item in bucketed)]
-    candidates = connect(work, folder, objects, partitions, parts)
-    planning = [Task(f"part {part}", ToPlan(part=part, folder=folder)) for part in range(parts)]
-    planned: list[Planned] = work.run("planning which documents are compared", plan_units, planning)
+    candidates = components.connect(work, folder, objects, partitions, parts)
+    planning = [Task(f"part {part}", components.ToPlan(part=part, folder=folder)) for part in range(parts)]
+    planned: list[components.Planned] = work.run(
+        "planning which documents are compared", components.plan_units, planning
+    )
     for part, item in enumerate(planned):
-        settle(work.run, folder, f"{UNITS}-{part}", item.objects[0])
-    _settle(work, folder, MEMBERS, [item.objects[1] for item in planned])
+        settle(work.run, folder, f"{components.UNITS}-{part}", item.objects[0])
+    _settle(work, folder, components.MEMBERS, [item.objects[1] for item in planned])
     return bucketed, candidates, planned
 
 
-def _sizes(planned: list[Planned], bucketed: list[Bucketed]) -> str:
+def _sizes(planned: list[components.Planned], bucketed: list[components.Bucketed]) -> str:
     """Return a sentence about the largest buckets and groups."""
     largest = max((item.largest for item in bucketed), default=0)
     return (
@@ -405,7 +397,7 @@ def _sizes(planned: list[Planned], bucketed: list[Bucketed]) -> str:
     )
 
 
-def _losses(work: Work, comparing: Comparing, folder: str, gathered: list[Gathered]) -> list[str]:
+def _losses(work: Work, comparing: components.Comparing, folder: str, gathered: list[Gathered]) -> list[str]:
     """Return warnings about removal rates, and sentences about large clusters."""
     removed, largest = added_up(item.removed for item in gathered), largest_of(gathered)
     if not removed:

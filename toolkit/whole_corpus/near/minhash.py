@@ -111,10 +111,7 @@ class Preset(NamedTuple):
     ngram: int
 
 
-PRESETS = {
-    "fineweb": Preset(Bands(14, 8), 5),
-    "dolma3": Preset(Bands(26, 11), 5),
-}
+PRESETS = {"fineweb": Preset(Bands(14, 8), 5), "dolma3": Preset(Bands(26, 11), 5)}
 """``fineweb``: FineWeb and FineWeb-2 (datatrove's ``MinhashConfig``); ``dolma3``: OLMo 3's corpus."""
 
 _POINTS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)

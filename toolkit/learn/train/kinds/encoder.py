@@ -34,14 +34,22 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Encoder(Trainer, kw_only=True):
-    """Fine-tuned encoders."""
+    """Fine-tuned encoders.
+
+    Attributes:
+        base: the folder of an encoder: config.json, model.safetensors, tokenizer.json
+        epochs: the largest number of passes over the texts
+        lr: learning rate; null: 5e-5, or 3e-4 with `freeze`
+        weight_decay: the weight decay of AdamW
+        warmup: the share of all steps in which it rises at first
+        dropout: the dropout of layers and head; null: that of the encoder
+        patience: training stops after this number of epochs without a better result on valid
+    """
 
     PACKAGES: ClassVar[Sequence[str]] = ("numpy", "safetensors", "tokenizers", "torch", "transformers")
     NEUTRAL: ClassVar[frozenset[str]] = Trainer.NEUTRAL | {"base", "device", "threads"}
 
-    base: Annotated[
-        str, Description(description="the folder of an encoder: config.json, model.safetensors, tokenizer.json")
-    ]
+    base: str
     max_tokens: Annotated[
         Count | None,
         Description(
@@ -51,22 +59,16 @@ class Encoder(Trainer, kw_only=True):
     freeze: Annotated[
         bool, Description(description="whether the encoder stays as it is, and its head alone learns")
     ] = False
-    epochs: Annotated[Count, Description(description="the largest number of passes over the texts")] = 3
+    epochs: Count = 3
     batch: BatchOption = Batches(documents=32)
-    lr: Annotated[Positive | None, Description(description="learning rate; null: 5e-5, or 3e-4 with `freeze`")] = None
-    weight_decay: Annotated[
-        Annotated[float, msgspec.Meta(ge=0)], Description(description="the weight decay of AdamW")
-    ] = 0.01
+    lr: Positive | None = None
+    weight_decay: Annotated[float, msgspec.Meta(ge=0)] = 0.01
     schedule: Annotated[Literal["cosine", "linear"], Description(description="how the learning rate falls to 0")] = (
         "cosine"
     )
-    warmup: Annotated[Share, Description(description="the share of all steps in which it rises at first")] = 0.1
-    dropout: Annotated[
-        Share | None, Description(description="the dropout of layers and head; null: that of the encoder")
-    ] = None
-    patience: Annotated[
-        Count, Description(description="training stops after this number of epochs without a better result on valid")
-    ] = 5
+    warmup: Share = 0.1
+    dropout: Share | None = None
+    patience: Count = 5
     min_delta: Annotated[
         Annotated[float, msgspec.Meta(ge=0)],
         Description(description="how much better a result on valid must be to count"),

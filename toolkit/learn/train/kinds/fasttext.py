@@ -60,26 +60,29 @@ class Hyper(msgspec.Struct, frozen=True):
 
 
 class Fasttext(Trainer, kw_only=True):
-    """Options of supervised fastText models."""
+    """Options of supervised fastText models.
+
+    Attributes:
+        dim: the length of a vector
+        epochs: the number of passes over the texts
+        lr: learning rate at the start
+        word_ngrams: the most words of n-grams of words
+        characters: the least and the most code points of n-grams of characters; null for none
+        minimum_count: rarer words are left out
+        buckets: the number of buckets for hashed n-grams
+        quantize: {cutoff: N, norms: true}: a small model, model.ftz
+    """
 
     TASKS: ClassVar[Sequence[WhatFor]] = ("classes", "multilabel", "ordinal")
     PACKAGES: ClassVar[Sequence[str]] = ("fasttext-numpy2", "numpy")
 
-    dim: Annotated[Number, Description(description="the length of a vector")] = 64
-    epochs: Annotated[Number, Description(description="the number of passes over the texts")] = 25
-    lr: Annotated[Positive, Description(description="learning rate at the start")] = 1.0
-    word_ngrams: Annotated[
-        Annotated[int, msgspec.Meta(ge=1, le=5)], Description(description="the most words of n-grams of words")
-    ] = 2
-    characters: Annotated[
-        tuple[int, int] | None,
-        Description(description="the least and the most code points of n-grams of characters; null for none"),
-    ] = None
-    minimum_count: Annotated[Number, Description(description="rarer words are left out")] = 1
-    buckets: Annotated[
-        Annotated[int, msgspec.Meta(ge=1 << 12, le=1 << 24)],
-        Description(description="the number of buckets for hashed n-grams"),
-    ] = 1 << 18
+    dim: Number = 64
+    epochs: Number = 25
+    lr: Positive = 1.0
+    word_ngrams: Annotated[int, msgspec.Meta(ge=1, le=5)] = 2
+    characters: tuple[int, int] | None = None
+    minimum_count: Number = 1
+    buckets: Annotated[int, msgspec.Meta(ge=1 << 12, le=1 << 24)] = 1 << 18
     lower: Annotated[
         bool, Description(description="whether texts are put in lower case; then the tagger must, too")
     ] = False
@@ -89,9 +92,7 @@ class Fasttext(Trainer, kw_only=True):
             description="how many choices of options are tried, the given ones first; the best on valid is kept"
         ),
     ] = None
-    quantize: Annotated[
-        Quantize | None, Description(description="{cutoff: N, norms: true}: a small model, model.ftz")
-    ] = None
+    quantize: Quantize | None = None
 
     @property
     def file(self) -> str:

@@ -216,25 +216,23 @@ Number = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 
 
 class Head(Trainer, kw_only=True):
-    """Options of heads over embeddings."""
+    """Options of heads over embeddings.
 
-    embeddings: Annotated[
-        str, Description(description="SET.KEY: the vectors, such as embed-0.embedding; documents without are left out")
-    ]
-    hidden: Annotated[
-        Annotated[int, msgspec.Meta(ge=0, le=100_000)],
-        Description(description="the width of the layer in between; 0 for one linear layer"),
-    ] = 0
-    epochs: Annotated[Number, Description(description="the largest number of passes over the examples")] = 200
-    patience: Annotated[
-        Number,
-        Description(
-            description="training ends after this number of passes without a smaller loss on valid; the best "
-            "weights stay"
-        ),
-    ] = 10
-    batch: Annotated[Number, Description(description="the number of examples of a step")] = 64
-    lr: Annotated[Positive, Description(description="the size of a step (AdamW)")] = 0.0003
+    Attributes:
+        embeddings: SET.KEY: the vectors, such as embed-0.embedding; documents without are left out
+        hidden: the width of the layer in between; 0 for one linear layer
+        epochs: the largest number of passes over the examples
+        patience: training ends after this number of passes without a smaller loss on valid; the best weights stay
+        batch: the number of examples of a step
+        lr: the size of a step (AdamW)
+    """
+
+    embeddings: str
+    hidden: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 0
+    epochs: Number = 200
+    patience: Number = 10
+    batch: Number = 64
+    lr: Positive = 0.0003
     weight_decay: Annotated[
         Annotated[float, msgspec.Meta(ge=0)], Description(description="how much weights shrink, times `lr`, in a step")
     ] = 0.1

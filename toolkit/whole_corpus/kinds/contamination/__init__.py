@@ -11,12 +11,13 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.documents import Document, Span
 from toolkit.errors import ConfigError, DataError, amount
 from toolkit.exchange.sealed import read_sealed
 from toolkit.execution.executors import Report, Task
+from toolkit.lazy_numpy import np
 from toolkit.session import cached
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join
@@ -55,8 +56,6 @@ class IndexMatches:
     """
 
     def __init__(self, items: int, grams: int) -> None:
-        import numpy as np
-
         self._grams = np.zeros(grams, dtype=bool)
         self._documents = np.zeros(items, dtype=np.int64)
         self._shares = np.zeros(items)
@@ -64,8 +63,6 @@ class IndexMatches:
 
     def add(self, row: int, items: Array, shares: Array, grams: Array) -> None:
         """Add a document: its row, numbers of items, the share of each, numbers of n-grams."""
-        import numpy as np
-
         self._grams[grams] = True
         fresh = items[self._documents[items] < WHERE]
         by_item = dict(zip(items.tolist(), shares.tolist(), strict=True))
@@ -76,8 +73,6 @@ class IndexMatches:
 
     def grams(self) -> bytes:
         """Return the numbers of the n-grams."""
-        import numpy as np
-
         return np.flatnonzero(self._grams).astype("<i8").tobytes()
 
     def items(self) -> Iterator[tuple[int, int, float, list[tuple[int, float]]]]:
@@ -137,8 +132,6 @@ def _make_report(work: ToReport, report: Report) -> tuple[dict[str, int], list[s
     Raises:
         DataError: if the items have changed since shards were held against them.
     """
-    import numpy as np
-
     kind: Any = configured("contamination", work.kind)
     digest = kind.digest()
     contaminated = 0
@@ -186,8 +179,6 @@ def _make_report(work: ToReport, report: Report) -> tuple[dict[str, int], list[s
 
 def _note(index: Any, benchmark: str, counts: Array, shares: Array) -> str:
     """Return a sentence about the matches of a benchmark."""
-    import numpy as np
-
     mine = np.array([name == benchmark for name, _ in index.names])
     sizes, had = index.sizes[mine], counts[mine]
     whole, half = int((shares[mine] >= 1).sum()), int((shares[mine] >= 0.5).sum())
@@ -250,26 +241,23 @@ _NOTHING = _ENCODER.encode(_NONE)
 
 
 class Contamination(Kind, kw_only=True):
-    """Documents with n-grams of evaluation items."""
+    """Documents with n-grams of evaluation items.
+
+    Attributes:
+        against: files of items (JSONL, Parquet), globs, or folders of texts
+        ngram: words of an n-gram
+        fields: the fields of an item with its texts, or lists of texts; dotted paths (text)
+        id: the field that names an item; by default its row
+        min_words: a text shorter than an n-gram is looked for as a whole if it has at least this many words
+    """
 
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"against"})
 
-    against: Annotated[
-        list[str], Description(description="files of items (JSONL, Parquet), globs, or folders of texts")
-    ]
-    ngram: Annotated[int, msgspec.Meta(ge=1, le=1000), Description(description="words of an n-gram")] = 13
-    fields: Annotated[
-        list[str],
-        Description(description="the fields of an item with its texts, or lists of texts; dotted paths (text)"),
-    ] = msgspec.field(default_factory=lambda: ["text"])
-    id: Annotated[str | None, Description(description="the field that names an item; by default its row")] = None
-    min_words: Annotated[
-        int,
-        msgspec.Meta(ge=1),
-        Description(
-            description="a text shorter than an n-gram is looked for as a whole if it has at least this many words"
-        ),
-    ] = 4
+    against: list[str]
+    ngram: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 13
+    fields: list[str] = msgspec.field(default_factory=lambda: ["text"])
+    id: str | None = None
+    min_words: Annotated[int, msgspec.Meta(ge=1)] = 4
 
     def check(self) -> None:
         if not self.against or not self.fields:
@@ -349,8 +337,6 @@ class _DocumentMatches:
     """The result of one document: its value, and by number items, their shares, and n-grams."""
 
     def __init__(self, index: Index, document: Document, words: Array, places: Array, grams: Array) -> None:
-        import numpy as np
-
         self.grams = np.unique(grams)
         listed_items, begins = index.of_grams(self.grams)
         self.items, places_of, counts = np.unique(listed_items, return_inverse=True, return_counts=True)
@@ -374,8 +360,6 @@ class _DocumentMatches:
 
 def _find_items(index: Index, documents: Sequence[Document]) -> list["_DocumentMatches | None"]:
     """Return the matches of each document, None if there are none."""
-    import numpy as np
-
     normal = Normalised.of(Batch.of(documents).utf8)
     hits = index.hits(normal)
     results: list[_DocumentMatches | None] = [None] * len(documents)
@@ -402,8 +386,6 @@ def _spans(
         lengths: their words.
         shares: their scores.
     """
-    import numpy as np
-
     runs: list[list[float]] = []
     for place, length, share in zip(places, lengths, shares, strict=True):
         if runs and place < runs[-1][1]:

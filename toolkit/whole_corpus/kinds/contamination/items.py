@@ -20,6 +20,7 @@ from toolkit.data.documents import value_at
 from toolkit.data.tables.parquet import open_parquet
 from toolkit.distribution import require_extra
 from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
+from toolkit.lazy_numpy import np
 from toolkit.storage.paths import (
     expand,
     is_folder,
@@ -271,8 +272,6 @@ class Normalised(NamedTuple):
     @classmethod
     def of(cls, texts: Sequence[str | bytes]) -> "Normalised":
         """Return the words of texts; those that are bytes are in UTF-8."""
-        import numpy as np
-
         words = Words.of(LineTable.of(texts))
         first, second = np.empty((2, len(words.starts)), dtype=np.uint64)
         _hash_words(words.lines.utf8, words.starts, words.ends, len(words.starts), characters(), first, second)
@@ -309,8 +308,6 @@ class Index:
     """
 
     def __init__(self, items: Iterable[Item], ngram: int, min_words: int) -> None:
-        import numpy as np
-
         self.names: list[tuple[str, str]] = []
         words: list[int] = []
         results: list[tuple[Array, Array, Array, Array]] = []
@@ -341,8 +338,6 @@ class Index:
 
     def hits(self, texts: Normalised) -> Hits:
         """Return the matches in texts."""
-        import numpy as np
-
         bounds, room = texts.words.bounds, 64
         while True:
             places, grams = np.empty((2, room), dtype=np.int64)
@@ -355,8 +350,6 @@ class Index:
 
     def of_grams(self, grams: Array) -> tuple[Array, Array]:
         """Return the items of n-grams, and the start of those of each."""
-        import numpy as np
-
         begin, end = self.postings[grams], self.postings[grams + 1]
         sizes = end - begin
         before = np.cumsum(sizes) - sizes
@@ -385,8 +378,6 @@ def _grams(
     items: list[Item], number: int, ngram: int, min_words: int, grams: list[tuple[Array, Array, Array, Array]]
 ) -> list[int]:
     """Add the n-grams of items, numbered from a number on; return how many words each has."""
-    import numpy as np
-
     texts = [(number + i, text) for i, item in enumerate(items) for text in item.texts]
     normal = Normalised.of([text for _, text in texts])
     bounds = normal.words.bounds.tolist()
@@ -405,8 +396,6 @@ def _grams(
 
 
 def _table(keys: Array, second_keys: Array, lengths: Array) -> Table:
-    import numpy as np
-
     bits = (2 * len(keys)).bit_length()
     shift = 64 - (bits + _MARKS.bit_length() - 1)
     slots = np.zeros(1 << bits, dtype=np.int64)

@@ -292,7 +292,17 @@ class Copy(ConfigStruct):
 
 
 class Sample(Kind, kw_only=True):
-    """Documents drawn at random."""
+    """Documents drawn at random.
+
+    Attributes:
+        by: strata: SET.KEY.field or an expression, or a list of such; each has a quota
+        weight: an expression that gives 0 or more: a document with twice the weight is twice as likely drawn
+        seed: another seed draws another sample
+        splits: {NAME: SHARE}: divides the chosen documents into splits with these shares, which add up to 1
+        split_by: an expression: documents with the same value are in the same split; default: the id
+        ids: a file to write: a line of JSON with source and id for each chosen document
+        copy_: {path, layout: one | inputs, index}: where the chosen documents are copied to
+    """
 
     SECTION: ClassVar[str] = "sample"
 
@@ -307,10 +317,7 @@ class Sample(Kind, kw_only=True):
         Annotated[float, msgspec.Meta(gt=0, le=1)] | None,
         Description(description="which share of the documents is chosen, in place of `documents`"),
     ] = None
-    by: Annotated[
-        str | list[str],
-        Description(description="strata: SET.KEY.field or an expression, or a list of such; each has a quota"),
-    ] = []
+    by: str | list[str] = []
     quota: Annotated[
         Literal["equal", "proportional"] | dict[str, float],
         Description(
@@ -325,31 +332,12 @@ class Sample(Kind, kw_only=True):
             "does (report); by default redistribute, but report for given numbers"
         ),
     ] = None
-    weight: Annotated[
-        str | None,
-        Description(
-            description="an expression that gives 0 or more: a document with twice the weight is twice as likely drawn"
-        ),
-    ] = None
-    seed: Annotated[str | int, Description(description="another seed draws another sample")] = ""
-    splits: Annotated[
-        dict[str, float],
-        Description(
-            description="{NAME: SHARE}: divides the chosen documents into splits with these shares, which add up to 1"
-        ),
-    ] = {}
-    split_by: Annotated[
-        str | None,
-        Description(description="an expression: documents with the same value are in the same split; default: the id"),
-    ] = None
-    ids: Annotated[
-        str | None,
-        Description(description="a file to write: a line of JSON with source and id for each chosen document"),
-    ] = None
-    copy_: Annotated[
-        Copy | None,
-        Description(description="{path, layout: one | inputs, index}: where the chosen documents are copied to"),
-    ] = msgspec.field(name="copy", default=None)
+    weight: str | None = None
+    seed: str | int = ""
+    splits: dict[str, float] = {}
+    split_by: str | None = None
+    ids: str | None = None
+    copy_: Copy | None = msgspec.field(name="copy", default=None)
 
     def check(self) -> None:
         """Refuse conflicting options with a ConfigError."""

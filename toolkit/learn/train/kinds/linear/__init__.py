@@ -1,12 +1,11 @@
 """Linear models over hashed n-grams: ridge and logistic regression, the same bytes whenever they are trained again."""
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import msgspec
 import numpy as np
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
@@ -26,24 +25,21 @@ ALPHA = 0.3
 
 
 class Linear(Trainer, kw_only=True):
-    """Options of linear models."""
+    """Options of linear models.
 
-    words: Annotated[tuple[int, int], Description(description="the least and the most words of n-grams of words")] = (
-        1,
-        2,
-    )
-    characters: Annotated[
-        tuple[int, int] | None,
-        Description(description="the least and the most code points of n-grams within words; null for none"),
-    ] = (3, 5)
-    characters_weigh: Annotated[
-        Positive, Description(description="the weight of n-grams of characters, relative to those of words")
-    ] = 0.35
-    buckets: Annotated[int, Description(description="the number of buckets for hashed n-grams, a power of 2")] = 1 << 20
-    alpha: Annotated[
-        Positive | list[Positive],
-        Description(description="the strength of the penalty; from a list, the best on valid is taken"),
-    ] = ALPHA
+    Attributes:
+        words: the least and the most words of n-grams of words
+        characters: the least and the most code points of n-grams within words; null for none
+        characters_weigh: the weight of n-grams of characters, relative to those of words
+        buckets: the number of buckets for hashed n-grams, a power of 2
+        alpha: the strength of the penalty; from a list, the best on valid is taken
+    """
+
+    words: tuple[int, int] = (1, 2)
+    characters: tuple[int, int] | None = (3, 5)
+    characters_weigh: Positive = 0.35
+    buckets: int = 1 << 20
+    alpha: Positive | list[Positive] = ALPHA
 
     @property
     def file(self) -> str:
