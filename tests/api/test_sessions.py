@@ -121,7 +121,7 @@ class Caller:
 
 def play(callers: list[Caller], rounds: int) -> None:
     """Let callers call at the same time, with each pair of faults in turn."""
-    pairs = list(itertools.product(FAULTS, FAULTS))
+    pairs = list(itertools.combinations_with_replacement(FAULTS, 2))
     errors: list[BaseException] = []
     before = dict(os.environ)
 
@@ -166,7 +166,7 @@ def callers(
             store.client.delete_bucket(Bucket=BUCKET.removeprefix("s3://"))
 
 
-@pytest.mark.parametrize("rounds", [9, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [6, pytest.param(200, marks=pytest.mark.long)])
 def test_calls_with_two_servers_do_not_know_of_each_other(rounds: int, callers: list[Caller], tmp_path: Path) -> None:
     (tmp_path / "said.py").write_text(TAGGER)
     play(callers, rounds)

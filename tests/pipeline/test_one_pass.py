@@ -210,11 +210,11 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shapes() -> Iterator[Any]:
-    """All recipes for inputs that become a shard each, several, or less; most where slow tests are run."""
-    for recipe in RECIPES:
+    """All recipes for inputs that become a shard each, and one of two other shapes; by hand, both."""
+    for number, recipe in enumerate(RECIPES):
         for name, ingest in {"whole": {}, "cut": {"shard_size": "2 kB"}, "packed": {"pack": "1 MB"}}.items():
-            often = recipe == "oscar" or (name == "whole" and recipe in ("text", "patterns", "signed", "whole"))
-            yield pytest.param(ingest, recipe, id=f"{recipe}-{name}", marks=() if often else pytest.mark.slow)
+            other = name == ("cut" if number % 2 else "packed") and recipe != "oscar"
+            yield pytest.param(ingest, recipe, id=f"{recipe}-{name}", marks=pytest.mark.long if other else ())
 
 
 @pytest.mark.parametrize(("ingest", "recipe"), [*shapes()])

@@ -98,6 +98,8 @@ def without(*names: str) -> str:
         ("$.attributes[?(@.k == 'x')]", "x"),
         ("$.attributes[?(@.k >= 'x')]", "x"),
         ("$.attributes[?(@.k > 'a')]", ""),
+        ("$.attributes[?(@.k <= null)]", "null"),
+        ("$.attributes[?(@.nosuch in @.k)]", ""),
         ("$.attributes[?(@.k in ['x', 'y'])]", "x"),
         ("$.attributes[?(@.k in [1,2])]", "i1"),
         ("$.attributes[?('a' in @.k)]", "ab"),

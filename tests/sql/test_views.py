@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import toolkit
 from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
 from tests.sql.conftest import Query
 from toolkit.data.dataset import Dataset
+from toolkit.data.documents import Document
 from toolkit.inspect.targets import Format
 from toolkit.session import Session
-from toolkit.sql import streams
+from toolkit.sql import streams, views
 from toolkit.sql.session import Database
 from toolkit.sql.streams import Faults
 from toolkit.sql.views import File, Parts, of_parts
@@ -280,3 +282,16 @@ def test_what_there_is_are_the_views(small: Project, query: Query) -> None:
     assert [row["name"] for row in query("SHOW TABLES")] == ["documents", "joined", "shape-0", "shape_0"]
     found = query("SELECT table_schema, table_name FROM information_schema.tables")
     assert {row["table_schema"] for row in found} == {"main"}
+
+
+@pytest.mark.parametrize(("texts", "batches"), [(True, [2, 1]), (False, [3])])
+def test_a_batch_ends_with_the_document_that_fills_it(
+    texts: bool, batches: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts that nobody asks for fill none."""
+    monkeypatch.setattr(views, "BYTES", 6)
+    documents: Iterator[tuple[Document, list[Any]]] = iter([(Document(id=str(i), text="abc"), []) for i in range(3)])
+    found = []
+    while rows := views._next_rows(documents, texts):
+        found.append(len(rows))
+    assert found == batches

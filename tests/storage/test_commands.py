@@ -256,7 +256,7 @@ def made(root: str) -> dict[str, str]:
 def test_packs_of_objects_are_those_of_files(bucket: str, tmp_path: Path, run: Run) -> None:
     roots = str(tmp_path / "local"), join(bucket, "corpus")
     for root in roots:
-        path = lay_out_packs(root, processes=2)
+        path = lay_out_packs(root, processes=1)
         for command in ("run", "validate"):
             run(command, "-c", path).succeeds()
     local, remote = map(made, roots)

@@ -214,6 +214,7 @@ def test_time_of_variants_grows_with_the_length_of_the_text(name: str, options: 
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_a_line_of_ten_megabytes_is_no_trouble(name: str) -> None:
     """One of a megabyte for those that take more than a microsecond a character."""

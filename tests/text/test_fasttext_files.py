@@ -258,6 +258,17 @@ def test_a_tree_is_no_list(tmp_path: Path) -> None:
     refused(file, "counts of labels")
 
 
+@pytest.mark.usefixtures("way")
+def test_counts_of_labels_come_to_less_than_the_bound(dense: File) -> None:
+    *_, last = labels = [end for begin, end in dense.base.entries if dense.data[begin:end].startswith(b"__label__")]
+    for bound in (10**15 - 1, 10**15):
+        for end in labels:
+            struct.pack_into("<q", dense.data, end + 1, 1 if end != last else bound - len(labels) + 1)
+        if bound < 10**15:
+            FastTextModel(dense.save())
+    refused(dense, "counts of labels")
+
+
 def test_words_that_lie_in_each_others_way_are_refused(dense: File, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolkit.text.fasttext.arrays.PROBES", 0)
     refused(dense, "words")
