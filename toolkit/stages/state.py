@@ -68,9 +68,6 @@ def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards
     """
     if not any(key.models for key in schema.keys.values()):
         return []
-    from toolkit.learn.annotate.section import is_prompt_of  # which most sets do not need
-    from toolkit.learn.train import section as models_of_ours
-
     learnt_from: dict[str, None] = {}
     where = dataset.attribute_path(set_name, "")
     again = "run `toolkit {} --overwrite`"
@@ -78,6 +75,9 @@ def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards
         for option, path in key.models.items():
             if path in models.SHA256 or not os.path.exists(path):
                 continue
+            from toolkit.learn.annotate.section import is_prompt_of  # which most sets do not need
+            from toolkit.learn.train import section as models_of_ours
+
             recorded = key.settings["options"][option].get("sha256")
             try:
                 same = models.digest(path) == recorded if recorded else is_prompt_of(path, key)

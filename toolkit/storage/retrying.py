@@ -9,7 +9,6 @@ has been away for all of them; they sleep through a signal; they say nothing; an
 most of what breaks is a body.
 """
 
-import email.utils
 import random
 import re
 import socket
@@ -216,6 +215,8 @@ def retry_after(header: str | None) -> float | None:
     try:
         if re.fullmatch(r"\s*[0-9]+(\.[0-9]+)?\s*", header):
             return float(header)
+        import email.utils  # 5 ms
+
         return email.utils.parsedate_to_datetime(header).timestamp() - time.time()
     except (ValueError, OverflowError):
         return None

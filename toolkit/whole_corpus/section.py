@@ -210,8 +210,8 @@ def _read_alone(place: ConfigNode, set_name: str, section: str) -> _Alone:
     """Return an entry with its typed options."""
     own, rest = config.divide(place, {field.encode_name for field in msgspec.structs.fields(Common)})
     other_datasets = ConfigNode({})
-    if section in KINDS.names():
-        own.value.setdefault("kind", section)
+    if "kind" not in own.value and section in KINDS.names():  # which reads the metadata of all packages
+        own.value["kind"] = section
     if "kind" not in own.value:
         raise place.error((), f"expected `kind:`, one of {', '.join(_kinds_of(section))}; got none")
     common = config.convert(own, Common)
