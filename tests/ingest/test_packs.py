@@ -4,11 +4,13 @@ import itertools
 import random
 from pathlib import Path
 
+import pytest
 import xxhash
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit.data.dataset import Dataset
+from toolkit.data.own_types import OwnTypes
 from toolkit.ingest import plan
 from toolkit.ingest.plan import InputFile, InputToIngest, makers
 from toolkit.ingest.section import Entry
@@ -193,3 +195,30 @@ def test_without_inputs_the_documents_are_dealt_by_their_bytes_the_own_ones_firs
     assert [owners for (root, _), owners in sorted(found[0].items()) if root == own.documents] == [[0], [1], [1]]
     assert all(len(owners) == 1 for owners in found[0].values())
     assert shares[0].plan()["bytes"] == {"here": 12, "all": 23, "least": 11, "most": 12, "largest": 10}
+
+
+def test_planned_inputs_are_those_that_were_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each entry stays the same object; a part of the inputs is a list, all of them are themselves."""
+    monkeypatch.setattr(plan, "PACKED", 3)
+    dataset, entries = Dataset("d", "a"), [Entry(common={"format": "jsonl"}, options={}) for _ in range(2)]
+    works = [
+        InputToIngest(
+            dataset=dataset,
+            entry=entries[number % 2],
+            files=[
+                InputFile(path=f"p/{i}", relative=f"{i}", key=f"s/{i}", stat=Stat(i, "t") if i else None)
+                for i in range(3)
+            ],
+            shard=f"s/{number}",
+            max_document_bytes=1,
+            types=OwnTypes(fields={"a": {"b": "int"}}) if number % 2 else None,
+        )
+        for number in range(8)
+    ]
+    planned = plan.PlannedInputs(iter(works))
+    assert [*planned] == works == [planned[i] for i in range(8)]
+    assert all(work.entry is entries[number % 2] for number, work in enumerate(planned))
+    assert (planned[:], planned[:None], len(planned), planned[-1]) == (planned, planned, 8, works[-1])
+    assert planned[2:4] == works[2:4]
+    maker = makers(planned)
+    assert [maker("s/7.jsonl.gz"), maker("s/8.jsonl.gz")] == [works[7], None]

@@ -311,6 +311,8 @@ def test_a_listing_is_packed_and_refuses_a_store_that_does_not_sort(
     assert paths.size_of(str(tmp_path / "c")) == 5 == getattr(listing["c"], "size", None)
     assert dict(listing.below("a/")) == {"0": said["a/0"], "1": said["a/1"]}
     assert dict(listing.below("")) == dict(listing.items())
+    undecodable = {"\udcff": Stat(1, "etag"), "\udcff/": Stat(2, "")}
+    assert dict(paths.Listing(str(tmp_path), undecodable.items())) == undecodable
     with pytest.raises(
         Unreadable, match="expected a store that lists files in the order of code points, got 'd' before 'c'"
     ):

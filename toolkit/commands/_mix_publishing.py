@@ -1,7 +1,7 @@
 """The second stage of a mix: from the parts of shards to the published output, which orphans may prevent."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -127,9 +127,9 @@ def check_limit(context: Context, output: str, now: int, number: int) -> None:
         ConfigError: if it would be.
     """
     published = publish.load_manifest(output)
-    if published and now < number and not context.options.overwrite and len(published.inputs) > now:
+    if published and now < number and not context.options.overwrite and (of := sum(1 for _ in published.inputs)) > now:
         raise ConfigError(
-            f"{output} was made of {amount(len(published.inputs), 'shard')}, and --limit {context.options.limit} would "
+            f"{output} was made of {amount(of, 'shard')}, and --limit {context.options.limit} would "
             "replace it by less; choose another output.path, or --overwrite"
         )
 
@@ -183,7 +183,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
         return failed(output, [*omitted.values(), why])
     settings = msgspec.structs.replace(settings, columns=_columns(prepared, own))
     parts = plan.plan_parts(stages, settings, lambda step, do, tasks: all_values(context.run(step, do, tasks, "tasks")))
-    inputs = [(shard, record.documents, record.attributes) for shard, record in sorted(stages.items())]
+    inputs = ((shard, record.documents, record.attributes) for shard, record in sorted(stages.items()))
     digest = plan.digest_of(inputs, digest, settings.output.part_size, list(omitted))
     stored = sum(member.length for record in stages.values() for some in record.members.values() for member in some)
     groups = assemble.save_plan(settings, digest, assemble.in_groups(parts, stored, context.cores))
@@ -205,7 +205,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
         totals.size += part.size
         totals.parts += 1
     manifest = msgspec.structs.replace(
-        begun(prepared, [_input(work, stages[work.key]) for work in mixed]),
+        begun(prepared, (_input(work, stages[work.key]) for work in mixed)),
         digest=digest,
         omitted=omitted,
         orphans=lost.counts,
@@ -281,7 +281,7 @@ def empty(context: Context, settings: MixSettings, effects: MixSummary | Manifes
     return _refusal(context, message)
 
 
-def begun(prepared: PreparedMix, inputs: list[publish.InputEntry]) -> Manifest:
+def begun(prepared: PreparedMix, inputs: Iterable[publish.InputEntry]) -> Manifest:
     """Return the manifest of a mix before anything is mixed.
 
     Args:
@@ -308,7 +308,7 @@ def begun(prepared: PreparedMix, inputs: list[publish.InputEntry]) -> Manifest:
             for digest, name in sorted(records.load_models(stream.dataset, item.set).items())
             if digest.encode() in made_by or not any("tagger" in (key.settings or ()) for key in item.keys)
         },
-        inputs=inputs,
+        raw_inputs=msgspec.Raw(b"[" + b",".join(map(msgspec.json.encode, inputs)) + b"]"),
         omitted={},
         totals=Totals(),
         rules=[],

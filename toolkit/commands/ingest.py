@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -17,8 +18,8 @@ from toolkit.commands import _sections as sections
 from toolkit.config.settings import stages
 from toolkit.data.dataset import ConfiguredPath, Dataset, Inside, check_dataset, dataset_folders
 from toolkit.errors import ConfigError, NothingThere, ToolkitError, Unreadable, amount, few, quoted
-from toolkit.execution.executors import Result, Task
-from toolkit.execution.grouped import Work
+from toolkit.execution.executors import Task
+from toolkit.execution.grouped import Finished, Work
 from toolkit.ingest import attempts, in_place
 from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
@@ -38,7 +39,7 @@ from toolkit.stages.disk_quota import DiskEstimate, DiskUse
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage import store_of
 from toolkit.storage.paths import work_folder
-from toolkit.storage.threads import for_each
+from toolkit.storage.threads import results_of
 from toolkit.tag import declared
 from toolkit.tag import run as tagging
 
@@ -264,8 +265,8 @@ class PlannedIngest:
     """
 
     entries: list[ingest_section.Entry]
-    inputs: list[ingest_plan.InputToIngest]
-    works: list[ingest_plan.InputToIngest]
+    inputs: Sequence[ingest_plan.InputToIngest]
+    works: Sequence[ingest_plan.InputToIngest]
     former: list[SupersededInput]
 
 
@@ -342,37 +343,26 @@ def run(
         ingest_section.prepare(entries, dataset, overwrite=options.overwrite)
         context.own_types.store()
         ingesting.sweep_downloads(result.inputs, dataset)
-        inputs = {work.key for work in result.inputs}
-        if any(entry.settings().selects for entry in entries) or not inputs.issuperset(ingested.keys(dataset)):
-            from toolkit.ingest.index.selecting import sweep
-
-            sweep(entries, inputs, dataset)
+        _sweep_selections(result, dataset)
         lost = removed_inputs(works, result.inputs, result.former)
         forget_superseded(result.former, dataset)
-        results = _ingest(context, works, failed_tasks, ahead)
-    counts: Counter[str] = Counter()
-    outcomes = [result.value for result in results if result.value]
-    for item in outcomes:
-        counts.update(item.counts)
-    failed = failures(results)
-    refused = verdicts(context, works, results)
+        summary = _ingest(context, works, failed_tasks, ahead)
+    counts, failed, salvaged, refused = summary.counts, summary.failed, summary.salvaged, summary.verdicts(context)
     rows = [["ingest", ""], *([name, f"{count:,}"] for name, count in sorted(counts.items()))]
-    finished = _finished(works, results)
-    salvaged = [item for result in outcomes for item in result.salvaged]
     where = f" -> {dataset.documents}"
     if ahead.deletes:
         where = f"; the documents below {dataset.documents} of those that are done were deleted"
     if not context.in_part:
         context.merge_inputs()
         attempts.forget_attempts(works, dataset)
-        failed_tasks.keep_only([work.key for work in works])
+        failed_tasks.keep_only(work.key for work in works)
     missing = [] if context.in_part else sorted(ingest_records.inputs_gone(works, dataset))
     data = IngestResult(
         documents=dataset.documents,
         inputs=sum(len(work.files) for work in works),
         packs=sum(work.is_pack for work in works),
-        done=sum(len(work.files) for work, _ in finished),
-        skipped=sum(len(work.files) for work, item in finished if item.skipped),
+        done=summary.done,
+        skipped=summary.skipped,
         failed=failed,
         gone=missing,
         lost=lost,
@@ -395,6 +385,15 @@ def run(
         stops_run=bool(refused) or not data.done or context.has("align"),  # whose sets are made of all shards
     )
     return with_salvaged(outcome, salvaged)
+
+
+def _sweep_selections(planned: PlannedIngest, dataset: Dataset) -> None:
+    """Delete the selections of former entries, if there may be some."""
+    inputs = {work.key for work in planned.inputs}
+    if any(entry.settings().selects for entry in planned.entries) or not inputs.issuperset(ingested.keys(dataset)):
+        from toolkit.ingest.index.selecting import sweep
+
+        sweep(planned.entries, inputs, dataset)
 
 
 def salvaged_before(context: Context, works: Iterable[ingest_plan.InputToIngest]) -> list[str]:
@@ -422,7 +421,7 @@ SHOWN = 3
 """Documents of each entry that a dry run shows."""
 
 
-def _dry_run(context: Context, works: list[ingest_plan.InputToIngest]) -> Outcome:
+def _dry_run(context: Context, works: Sequence[ingest_plan.InputToIngest]) -> Outcome:
     """Return the plan, and the first documents of each entry; the web is not read."""
     from toolkit.commands._tracing import first_documents, show_preview
     from toolkit.ingest.index.selecting import estimates
@@ -466,9 +465,49 @@ def show_estimate(name: str, estimate: "Estimate") -> list[str]:
     ]
 
 
+@dataclass
+class _Summary:
+    """The outcomes of inputs, added up.
+
+    Attributes:
+        counts: Number of documents, and of omitted items, by reason.
+        salvaged: Remarks on damaged inputs.
+        failed: Messages of failures.
+        done, skipped: Number of finished inputs, and of inputs that were finished before.
+        items: Items by the name of the entry.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    salvaged: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    done: int = 0
+    skipped: int = 0
+    items: left_out.Items = field(default_factory=left_out.Items)
+    _limits: dict[int, tuple[str, float]] = field(default_factory=dict)
+
+    def add(self, work: ingest_plan.InputToIngest, outcome: ingesting.IngestedInput) -> None:
+        """Add the outcome of an input."""
+        self.counts.update(outcome.counts)
+        self.salvaged += outcome.salvaged
+        self.done += len(work.files)
+        self.skipped += len(work.files) if outcome.skipped else 0
+        if id(work.entry) not in self._limits:
+            self._limits[id(work.entry)] = work.entry.name, work.entry.settings().max_rejected
+        name, limit = self._limits[id(work.entry)]
+        self.items.add(left_out.Tally(counts=outcome.counts, entry=name, max_rejected=limit, rejects=outcome.rejects))
+
+    def verdicts(self, context: Context) -> list[Verdict]:
+        """Return a verdict for each entry with too many bad items; of a part of the inputs it is only told."""
+        refused = self.items.too_many(context.dataset.bookkeeping)
+        if not context.in_part:
+            return refused
+        context.warn(f"of the inputs so far: {item}" for item in refused)
+        return []
+
+
 def _ingest(
-    context: Context, works: list[ingest_plan.InputToIngest], failed_tasks: FailureRecords, ahead: Passing
-) -> list[Result[ingesting.IngestedInput]]:
+    context: Context, works: Sequence[ingest_plan.InputToIngest], failed_tasks: FailureRecords, ahead: Passing
+) -> _Summary:
     """Ingest, with the further work on documents during ingest.
 
     The web is not asked for sizes, nor is a bucket for those of a crawl's thousands of files; they are read after what
@@ -477,37 +516,53 @@ def _ingest(
     step, function = "ingest", Work(one_pass.ingest, one_pass.ingest_together)
     if ahead.deletes:
         step, function = "run", Work(one_pass.pass_input)
+    summary, finished = _Summary(), Finished()
     with ahead.lease(context):
-        cached: list[ingesting.IngestedInput | None] = [None] * len(works)
+        todo, former = works, failed_tasks.keys()
         if not ahead.deletes:
+            todo = []
             with context.dataset.listing_cache(ingest_section.set_schemas(context.entries)):
-                cached = for_each(ingesting.cached_outcome, works)
-        tasks = [
-            (Task(task_name(work), ahead.of(work), key=work.key, outcome=outcome), store_of(work.path).can_list)
-            for work, outcome in zip(works, cached, strict=True)
-        ]
-        near = [replace(task, size=task.payload.input.size) for task, is_near in tasks if is_near]
-        far = [task for task, is_near in tasks if not is_near]
+                for work, outcome in results_of(ingesting.cached_outcome, works):
+                    if outcome is None:
+                        todo.append(work)
+                        continue
+                    summary.add(work, outcome)
+                    finished.add(outcome.documents, work.size)
+                    if work.key in former:
+                        failed_tasks.forget(work.key)
+        tasks = [Task(task_name(work), ahead.of(work), key=work.key) for work in todo]
+        is_near = [store_of(work.path).can_list for work in todo]
+        near = [replace(task, size=task.payload.input.size) for task in compress(tasks, is_near)]
+        far = [task for task, can_list in zip(tasks, is_near, strict=True) if not can_list]
         unit = "packs" if any(work.is_pack for work in works) else "inputs"
 
         def needs(task: Task[InputToPass]) -> DiskEstimate | None:
             return context.disk.of_input(task.payload.input)
 
         run = partial(context.run, step, function, unit=unit, failed=failed_tasks, needs=needs)
-        result = run(near, spreads=bool(ahead.tag or ahead.mix or ahead.sign)) if near or not far else []
+        context.finished = finished
+        spreads = bool(ahead.tag or ahead.mix or ahead.sign)
+        results = run(near, spreads=spreads) if near or not far else []
         if far:
             connections = min(task.payload.input.entry.settings().connections for task in far)
-            result += run(far, at_once=connections)
-    outcomes = [result.value for result in result if result.value]
-    ahead.tagged.update(shard for item in outcomes for shard in item.tagged)
-    ahead.failed.update(item for element in outcomes for item in element.omitted.items())
-    context.failures.update(item for element in outcomes for item in element.failures.items() if not ahead.deletes)
+            results += run(far, at_once=connections)
+    summary.failed = failures(results)
+    outcomes = {result.name: result.value for result in results if result.value}
+    for task in tasks:
+        if outcome := outcomes.get(task.name):
+            summary.add(task.payload.input, outcome)
+    ahead.tagged.update(shard for item in outcomes.values() for shard in item.tagged)
+    ahead.failed.update(item for outcome in outcomes.values() for item in outcome.omitted.items())
     if ahead.deletes and ahead.mix:
         mixed = FailureRecords(work_folder(ahead.mix.settings.output.path), "mix")
-        mixed.forget(*{ahead.mix.key + shard for item in outcomes for shard in item.shards} - ahead.failed.keys())
+        mixed.forget(
+            *{ahead.mix.key + shard for item in outcomes.values() for shard in item.shards} - ahead.failed.keys()
+        )
         for shard, why in ahead.failed.items():
             mixed.note(shard, FailureRecord(task=shard, message=why))
-    return result
+    else:
+        context.failures.update(item for outcome in outcomes.values() for item in outcome.failures.items())
+    return summary
 
 
 def shards_of(works: Iterable[ingest_plan.InputToIngest]) -> dict[str, str]:
@@ -518,40 +573,6 @@ def shards_of(works: Iterable[ingest_plan.InputToIngest]) -> dict[str, str]:
 def task_name(work: ingest_plan.InputToIngest) -> str:
     """Return the name of an input's task."""
     return f"{work.name} -> {work.shard}"
-
-
-def _finished(
-    works: Iterable[ingest_plan.InputToIngest], results: Iterable[Result[ingesting.IngestedInput]]
-) -> list[tuple[ingest_plan.InputToIngest, ingesting.IngestedInput]]:
-    """Return the finished works with their outcomes, from results in any order."""
-    by_name = {result.name: result.value for result in results if result.value}
-    return [(work, by_name[name]) for work in works if (name := task_name(work)) in by_name]
-
-
-def verdicts(
-    context: Context, works: Iterable[ingest_plan.InputToIngest], results: Iterable[Result[ingesting.IngestedInput]]
-) -> list[Verdict]:
-    """Return a verdict for each entry with too many bad items; of a part of the inputs it is only told.
-
-    Args:
-        context: Context of the configuration.
-        works: the inputs.
-        results: Results of their tasks, in any order.
-    """
-    inputs = [
-        left_out.Tally(
-            counts=outcome.counts,
-            entry=work.entry.name,
-            max_rejected=work.entry.settings().max_rejected,
-            rejects=outcome.rejects,
-        )
-        for work, outcome in _finished(works, results)
-    ]
-    refused = left_out.too_many(inputs, context.dataset.bookkeeping)
-    if not context.in_part:
-        return refused
-    context.warn(f"of the inputs so far: {item}" for item in refused)
-    return []
 
 
 # --- as a stage -------------------------------------------------------------------------------------------------------
@@ -569,7 +590,7 @@ def _progress(look: Look) -> Iterator[Progress]:
         except Unreadable as error:
             return str(error)
 
-    causes = dict(zip((work.key for work in works), for_each(cause, works), strict=True))
+    causes = {work.key: why for work, why in results_of(cause, works)}
     if left := [work for work in works[: context.options.limit] if causes[work.key]]:
         try:
             ahead = plan_per_shard(context, writes=False)

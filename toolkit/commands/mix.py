@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -21,7 +22,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.describe.provenance import counted
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount, few
 from toolkit.execution.executors import Task
-from toolkit.execution.grouped import shard_tasks
+from toolkit.execution.grouped import Finished, ShardDone, tasks_of
 from toolkit.mix import bindings, join, lock, publish, stage
 from toolkit.mix.effects.counts import added
 from toolkit.mix.joined_sets import JoinedSet
@@ -40,7 +41,7 @@ from toolkit.storage.addresses import reveal_url
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import absolute, exists, size_of, work_folder
 from toolkit.storage.store import note_roots
-from toolkit.storage.threads import for_each
+from toolkit.storage.threads import results_of
 
 if TYPE_CHECKING:
     from toolkit.commands._mix_previews import SampleChoice
@@ -378,19 +379,28 @@ def _encode(context: Context, prepared: PreparedMix, *, whole: bool) -> tuple[Ma
         publish.finish_interrupted(output)
     with stage.looking(settings):
         manifest = unchanged_manifest(listed) if whole and listed and not prepared.unreadable else None
-        todo = [] if manifest or (not whole and is_unchanged(listed)) else listed
-        tasks = shard_tasks(todo, stage.as_it_was)
+        is_done = manifest or (not whole and is_unchanged(listed))
+        failure_records, finished = FailureRecords(work_folder(output), "mix"), Finished()
+        former, todo, outcomes = failure_records.keys(), list[bindings.ShardToMix](), list[ShardDone | None]()
+        for work, outcome in results_of(stage.as_it_was, () if is_done else listed):
+            if outcome is None or context.quota:  # which counts what the output of a finished shard needs
+                todo.append(work)
+                outcomes.append(outcome)
+                continue
+            finished.add(outcome.documents, size_of(work.path))
+            if work.key in former:
+                failure_records.forget(work.key)
+        tasks = tasks_of(todo, todo, outcomes)
     if manifest:
         return manifest, False, []
-    failure_records = FailureRecords(work_folder(output), "mix")
-    needs = _needs(context, tasks)
+    needs, context.finished = _needs(context, tasks), finished
     stage.records_of(output, settings.stage_digest())  # which the end of the command will merge
     results = context.run("mix", stage.WORK, tasks, spreads=True, failed=failure_records, needs=needs)
     if whole:
-        failure_records.keep_only([*(work.key for work in listed), *prepared.unreadable])
+        failure_records.keep_only(chain((work.key for work in listed), prepared.unreadable))
     broken = {work.key: result.failure.message for work, result in zip(todo, results, strict=True) if result.failure}
     prepared.unreadable |= broken
-    return None, bool(todo), [*broken.values()]
+    return None, bool(todo or finished), [*broken.values()]
 
 
 def _mix(context: Context, prepared: PreparedMix) -> Outcome:
@@ -431,10 +441,7 @@ def _progress(look: Look) -> Iterator[Progress]:
         yield Progress("mix", unknown=f"{depends}: `toolkit mix --dry-run` looks at them")
         return
     by_stream = {stream.name: _works(look, settings, stream) for stream in settings.streams}
-    listed = [work for works in by_stream.values() for work in works or () if work.key not in look.deleted]
-    if None in by_stream.values() and not listed and not look.deleted:
-        yield Progress("mix", unknown="there are no documents yet; run `toolkit ingest`")
-        return
+    listed = (work for works in by_stream.values() for work in works or () if work.key not in look.deleted)
     stale = _stale(look, settings)
 
     def cause(work: bindings.ShardToMix) -> tuple[str, bool]:
@@ -453,13 +460,17 @@ def _progress(look: Look) -> Iterator[Progress]:
             return "what was made from it is damaged", False
         return "made from something that has changed" if published.knows(work) else "not begun", False
 
-    results = for_each(cause, listed)
-    causes = {work.key: why for work, (why, _) in zip(listed, results, strict=True)}
+    causes, published_count = dict[str, str](), sum(look.deleted.values())
+    for work, (why, is_in) in results_of(cause, listed):
+        causes[work.key] = why
+        published_count += is_in
+    if None in by_stream.values() and not causes and not look.deleted:
+        yield Progress("mix", unknown="there are no documents yet; run `toolkit ingest`")
+        return
     yield Progress("mix", "mix", causes | dict.fromkeys(sorted(look.deleted), ""))
     if look.context.in_part:
         return
-    output, is_in = settings.output.path, [*(is_in for _, is_in in results), *look.deleted.values()]
-    is_done = all(is_in) and published.shards == len(is_in)
+    output, is_done = settings.output.path, published.shards == published_count == len(causes) + len(look.deleted)
     failed = {} if is_done else FailureRecords(work_folder(output), "write").load()
     why = "" if is_done else published.fault or "`toolkit mix` puts the parts together"
     broken = {key: record.message for key, record in failed.items()}
@@ -481,8 +492,8 @@ def _stale(look: Look, settings: MixSettings) -> dict[str, DataError]:
     return stale
 
 
-def _works(look: Look, settings: MixSettings, stream: Stream) -> list[bindings.ShardToMix] | None:
-    """Return the shards of a stream, without types; None without documents."""
+def _works(look: Look, settings: MixSettings, stream: Stream) -> Iterator[bindings.ShardToMix] | None:
+    """Yield the shards of a stream; None without documents."""
     joined = [
         JoinedSet(set=attribute.set, keys=[], ours=sets.load_schema(stream.dataset, attribute.set) is not None)
         for attribute in stream.attributes
@@ -492,7 +503,7 @@ def _works(look: Look, settings: MixSettings, stream: Stream) -> list[bindings.S
     except NothingThere:
         return None
     template = preparation.unbound(look.context, settings, stream, joined)
-    return [msgspec.structs.replace(template, shard=shard) for shard in shards]
+    return (msgspec.structs.replace(template, shard=shard) for shard in shards)
 
 
 def _inputs(work: bindings.ShardToMix) -> tuple[str, dict[str, str]]:
@@ -504,16 +515,16 @@ def _inputs(work: bindings.ShardToMix) -> tuple[str, dict[str, str]]:
     state = row_index.current(work.dataset, work.shard)
     if state is None:
         raise DataError("its documents are not indexed, or have changed")
-    for joined in work.sets:
-        path = work.attributes_of(joined)
-        if not exists(path):
+    attributes = join.attributes_in(work, state)
+    for joined, in_set in zip(work.sets, attributes, strict=True):
+        if not exists(work.attributes_of(joined)):
             raise DataError(f"it has no attributes {joined.set}")
         if not joined.ours and foreign.seen_now(work.dataset, joined.set, work.shard) is None:
             raise DataError(f"its attributes {joined.set} have not been looked at, or have changed")
-        if joined.ours and sets.load_record(work.dataset, joined.set, work.shard) is None:
+        if joined.ours and in_set.record is None:
             command = sets.command_of(work.dataset, joined.set)
             raise DataError(f"its attributes {joined.set} are not complete; run `toolkit {command}`")
-    return state.content, join.inputs_of(work)[1]
+    return state.content, join.digests_of(work, attributes)
 
 
 def _looked(look: Look) -> str:

@@ -18,15 +18,14 @@ from toolkit.data.documents import Document
 from toolkit.data.excerpts import escaped
 from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError, ToolkitError, amount, short
-from toolkit.execution.executors import Result
-from toolkit.execution.grouped import ShardDone, shard_tasks
+from toolkit.execution.grouped import Finished, shard_tasks
 from toolkit.ingest import section as ingest_section
 from toolkit.records.failures import FailureRecords
 from toolkit.records.sets import SetSchema, is_recorded
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
 from toolkit.stages.disk_quota import ATTRIBUTES, FILES, DiskUse
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
-from toolkit.storage.threads import for_each
+from toolkit.storage.threads import results_of
 from toolkit.tag import declared
 from toolkit.tag import run as tagging
 from toolkit.tag.plan import Plan
@@ -148,43 +147,65 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     schemas = declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
     context.check_sets_read(shards, schemas)
     whole = sections.to_tag(context, plan, schemas)
-    works = [msgspec.structs.replace(whole, shard=shard) for shard in shards]
+    works = (msgspec.structs.replace(whole, shard=shard) for shard in shards)
     if options.dry_run:
-        todo = {work.shard: tagging.outdated(work, row_index.current(dataset, work.shard)) for work in works}
-        return show_plan(context, {"tag": {shard: sets for shard, sets in todo.items() if sets}})
+        outdated = {work.shard: tagging.outdated(work, row_index.current(dataset, work.shard)) for work in works}
+        return show_plan(context, {"tag": {shard: sets for shard, sets in outdated.items() if sets}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
     failure_records = FailureRecords(dataset, "tag")
     with context.lease(dataset.bookkeeping, dataset.attributes, tagging.holds(whole.settings)):
         declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
+        finished, todo, retagged = Finished(), list[tagging.ShardToTag](), 0
         with dataset.listing_cache(tagging.sets_of(plan)):
-            tasks = shard_tasks(works, tagging.as_it_was, dataset.sizes())
+            sizes, former = dataset.sizes(), failure_records.keys()
+            for work, outcome in results_of(tagging.as_it_was, works):
+                if outcome is None:
+                    todo.append(work)
+                    continue
+                finished.add(outcome.documents, sizes.get(work.shard))
+                retagged += work.shard in tagged
+                if work.shard in former:
+                    failure_records.forget(work.shard)
+            tasks = shard_tasks(todo, sizes=sizes)
+            del sizes
+        context.finished = finished
         needs = context.disk.estimates(
             tasks, partial(_bytes_of_shard, share=_bytes_per_text(context).attributes, overwrite=options.overwrite)
         )
         results = context.run("tag", tagging.WORK, tasks, spreads=True, failed=failure_records, needs=needs)
     if not context.in_part:
         failure_records.keep_only(shards)
-    context.failed.update(work.shard for work, result in zip(works, results, strict=True) if result.failure)
-    return _outcome(dataset, plan, results, tagged, unfinished)
+    broken = {work.shard for work, result in zip(todo, results, strict=True) if result.failure}
+    context.failed.update(broken)
+    complete = [shard for shard in shards if shard not in broken] if broken else shards
+    successes = [result.value for result in results if result.value]
+    written = {
+        name: retagged + sum(name in item.written or item.shard in tagged for item in successes) for name in plan.sets
+    }
+    documents = sum(finished.documents) + sum(item.documents for item in successes)
+    return _outcome(dataset, plan, complete, documents, written, failed=failures(results), unfinished=unfinished)
 
 
 def _outcome(
-    dataset: Dataset, plan: Plan, results: Sequence[Result[ShardDone]], tagged: Collection[str], unfinished: str
+    dataset: Dataset,
+    plan: Plan,
+    shards: Sequence[str],
+    documents: int,
+    written: dict[str, int],
+    *,
+    failed: list[str],
+    unfinished: str,
 ) -> Outcome:
-    """Return the outcome of tagging shards."""
-    successes = [result.value for result in results if result.value]
-    failed = failures(results)
-    written = {name: sum(name in item.written or item.shard in tagged for item in successes) for name in plan.sets}
-    worked = work_done(plan, dataset, [item.shard for item in successes])
+    """Return the outcome from complete shards and counts of written files."""
+    worked = work_done(plan, dataset, shards)
     rows = [["set", "keys", "shards written", "up to date", *(["documents asked", "seconds"] if worked else [])]]
     for name, count in written.items():
         keys = ", ".join(entry.key for entry in plan.sets[name])
         took = [f"{worked[name].selected:,}", f"{worked[name].seconds:,.1f}"] if worked else []
-        rows.append([name, keys, str(count), str(len(successes) - count), *took])
-    documents = sum(item.documents for item in successes)
-    tagged_shards = f"{amount(len(successes), 'shard')}, {amount(documents, 'document')}"
+        rows.append([name, keys, str(count), str(len(shards) - count), *took])
+    tagged_shards = f"{amount(len(shards), 'shard')}, {amount(documents, 'document')}"
     text = f"{tagged_shards}, {len(failed)} failed -> {dataset.attributes}\n"
-    counts = row_index.counts(dataset, [item.shard for item in successes])
+    counts = row_index.counts(dataset, shards)
     left = ""
     if counts:
         from toolkit.describe.provenance import counted
@@ -194,7 +215,7 @@ def _outcome(
         text=text + table(rows, right=range(2, len(rows[0]))) + left + unfinished,
         data=Tagging(
             attributes=dataset.attributes,
-            shards=len(results),
+            shards=len(shards) + len(failed),
             documents=documents,
             written=written,
             asked={name: item.selected for name, item in worked.items()},
@@ -203,7 +224,7 @@ def _outcome(
             **({"counts": counts} if dataset.in_place else {}),
         ),
         failures=failed,
-        stops_run=len(failed) >= len(results),
+        stops_run=not shards,
     )
 
 
@@ -306,11 +327,11 @@ def progress(look: Look, command: str, plan: Plan | None = None) -> Iterator[Pro
     def todo(shard: str) -> list[str]:
         return tagging.outdated(msgspec.structs.replace(whole, shard=shard), row_index.current(dataset, shard))
 
-    listed = dict(zip(shards, for_each(todo, shards), strict=True))
-    removed = sorted(look.deleted.keys() - listed.keys())
-    worked = work_done(plan, dataset, [*listed, *removed])
+    unfinished = {shard: sets for shard, sets in results_of(todo, shards) if sets}
+    removed = sorted(look.deleted.keys() - {*shards}) if look.deleted else []
+    worked = work_done(plan, dataset, [*shards, *removed] if removed else shards)
     for name in plan.sets:
-        causes = look.causes(name, shards, [shard for shard, sets in listed.items() if name in sets])
+        causes = look.causes(name, shards, [shard for shard, sets in unfinished.items() if name in sets])
         took = worked.get(name)
         table = (
             {"documents asked": f"{took.selected:,}", "of": f"{took.documents:,}", "seconds": f"{took.seconds:,.1f}"}

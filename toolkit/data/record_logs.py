@@ -112,6 +112,8 @@ def of_output(bookkeeping: str) -> RecordLog:
 
 def _log_of(folder: str, bookkeeping: str, opener: Callable[[], RecordLog]) -> RecordLog:
     logs, stage = _record_logs(), current().stage
+    if stage and logs.stage == stage and (log := logs.open.get(folder)):
+        return log
     with logs.lock:
         if logs.stage != stage:
             logs.open, logs.stage = {}, stage

@@ -351,11 +351,12 @@ class RowIndexOutput(Output):
 
 def current(dataset: Dataset, shard: str) -> ShardState | None:
     """Return the state of an unchanged shard, by the quick test; else None."""
-    record = recorded(dataset, shard)
+    apart = ephemeral.existing_path(dataset.bookkeeping, shard)
+    record, base = _recorded(dataset, shard, apart), apart or _dataset_base(dataset, shard)
 
     def files(indexed: ShardState) -> list[FileRecord]:
         documents = FileRecord(dataset.shard_path(shard), indexed.size, indexed.stamp)
-        return [documents, FileRecord(path_of(dataset, shard), indexed.rows * _ROW.size)]
+        return [documents, FileRecord(base + ".bin", indexed.rows * _ROW.size)]
 
     return record if artifact.state(record, settings=reader_of(dataset), files=files).is_done else None
 
@@ -393,8 +394,13 @@ def forget(dataset: Dataset, shards: Collection[str]) -> None:
 
 def recorded(dataset: Dataset, shard: str) -> ShardState | None:
     """Return the state of a shard as it was indexed."""
-    if result := ephemeral.existing_path(dataset.bookkeeping, shard):
-        return load(result + ephemeral.RECORD, ShardState)
+    return _recorded(dataset, shard, ephemeral.existing_path(dataset.bookkeeping, shard))
+
+
+def _recorded(dataset: Dataset, shard: str, apart: str | None) -> ShardState | None:
+    """Return the same, from an ephemeral record if there is one."""
+    if apart:
+        return load(apart + ephemeral.RECORD, ShardState)
     state = record_logs.of(dataset).load(record_logs.ROWS, shard, ShardState)
     return state if state and state.version == VERSION else None
 

@@ -7,6 +7,7 @@ A group has so little work that it does not matter who has to do it again.
 """
 
 import time
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,30 @@ class ShardDone(ConfigStruct):
     documents: int
     written: list[str] = []
     rows: int = 0
+
+
+class Finished:
+    """Tasks done before a step. Of each, documents and stored bytes are held: there may be millions.
+
+    Attributes:
+        documents: Number of documents of each task.
+        sizes: Stored bytes of each task; None if unknown.
+    """
+
+    def __init__(self) -> None:
+        self.documents, self._sizes = array("q"), array("q")
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @property
+    def sizes(self) -> Iterator[int | None]:
+        return (None if size < 0 else size for size in self._sizes)
+
+    def add(self, documents: int, size: int | None) -> None:
+        """Add a task."""
+        self.documents.append(documents)
+        self._sizes.append(-1 if size is None else size)
 
 
 class ShardWork(ConfigStruct, kw_only=True):

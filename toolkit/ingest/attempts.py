@@ -230,10 +230,11 @@ def find_superseded(
         dataset: Dataset of the records.
     """
     keys_now = {work.key for work in planned}
-    now = {file.key: work for work in works for file in work.files}
     attempts = ingested.attempts(dataset)
+    former = sorted({key for keys in (ingested.keys(dataset), attempts) for key in keys if key not in keys_now})
     results = []
-    for name in sorted({*ingested.keys(dataset), *attempts} - keys_now):
+    now = {file.key: work for work in works for file in work.files} if former else {}
+    for name in former:
         input_record, begun = ingested.load(dataset, name), attempts.get(name)
         keys = [input_.key for input_ in input_record.inputs] if input_record else []
         keys += begun.keys if begun else []

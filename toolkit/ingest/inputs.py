@@ -102,11 +102,12 @@ def inputs_gone(works: Iterable[InputToIngest], dataset: Dataset) -> dict[str, s
     """Return the inputs of earlier runs beside these: the keys of their records, by path."""
     keys = {file.key for work in works for file in work.files}
     inputs, _ = ingested.load_each(dataset)
-    listed = {
-        key: {input_.key: input_.input for input_ in input_record.inputs} or {key: input_record.input}
-        for key, input_record in inputs.items()
+    return {
+        path: key
+        for key, record in inputs.items()
+        for name, path in [(input_.key, input_.input) for input_ in record.inputs] or [(key, record.input)]
+        if name not in keys
     }
-    return {path: key for key in sorted(listed) for name, path in listed[key].items() if name not in keys}
 
 
 def input_state(
@@ -158,8 +159,8 @@ INTERRUPTED_INPUT = State("interrupted", "its ingest was interrupted")
 
 def _tolerates(work: InputToIngest, record: InputRecord) -> bool:
     """Return True if an input's bad items and damage are allowed now."""
-    on_error = work.entry.settings().on_error
     rejected = any(name.startswith("rejected.") for name in record.counts)
+    on_error = work.entry.settings().on_error if rejected or record.salvaged else ""
     return not (rejected and on_error == "error") and not (record.salvaged and on_error != "salvage")
 
 
@@ -169,7 +170,7 @@ def _documents_state(work: InputToIngest, record: InputRecord, *, quick: bool) -
         FileRecord(work.dataset.shard_path(shard), output.size) for shard, output in record.shards.items()
     )
     if result.is_done:
-        pairs = [(name, shard) for shard in record.shards for name in work.entry.reader().attribute_sets()]
+        pairs = [(name, shard) for name in work.entry.reader().attribute_sets() for shard in record.shards]
         states = (
             state(attributes.record, files=attributes.files, quick=quick)
             for attributes in (ShardAttributes(work.dataset, *pair) for pair in pairs)
@@ -271,8 +272,8 @@ def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
 
 def new_inputs(works: Sequence[InputToIngest], dataset: Dataset, shards: Iterable[str]) -> list[str]:
     """Return the keys of the inputs without record, attempt and shard."""
-    recorded_keys = {*ingested.keys(dataset), *ingested.attempts(dataset)}
-    new = [work for work in works if work.key not in recorded_keys]
+    begun = ingested.attempts(dataset)
+    new = [work for work in works if work.key not in begun and not ingested.is_recorded(dataset, work.key)]
     if not new:
         return []
     maker = makers(works)

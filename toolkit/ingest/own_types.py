@@ -39,11 +39,11 @@ class InputTypes:
     """The types of inputs' documents.
 
     Attributes:
-        by_shard: Types by shard of the inputs.
+        by_entry: Types by the identity of the entry, if they are known.
         stored: Types to store, by path.
     """
 
-    by_shard: dict[str, OwnTypes | None]
+    by_entry: dict[int, OwnTypes | None]
     stored: dict[str, StoredTypes]
 
     def store(self) -> None:
@@ -65,17 +65,17 @@ def types_of_inputs(works: Sequence[InputToIngest], dataset: Dataset) -> InputTy
     Raises:
         ConfigError: for a declared type that cannot be.
     """
-    by_entry: dict[int, list[InputToIngest]] = {}
-    for work in works:
-        by_entry.setdefault(id(work.entry), []).append(work)
+    entries = {id(work.entry): work.entry for work in works}
     result = InputTypes({}, {})
-    for number, of_one in enumerate(by_entry.values()):
+    for number, entry in enumerate(entries.values()):
+        if type(entry.reader()).own_types is Reader.own_types:
+            continue
         path = join(dataset.bookkeeping, "types", f"{number}.json")
-        files = sorted((file for work in of_one for file in work.files), key=lambda file: file.relative)
-        limit = max(work.max_document_bytes for work in of_one)
-        if stored := of_files(of_one[0].entry, files, limit, path):
+        of_entry = [work for work in works if work.entry is entry]
+        files = sorted((file for work in of_entry for file in work.files), key=lambda file: file.relative)
+        if stored := of_files(entry, files, of_entry[0].max_document_bytes, path):
             result.stored[path] = stored
-        result.by_shard.update({work.shard: stored.types if stored else None for work in of_one})
+            result.by_entry[id(entry)] = stored.types
     return result
 
 

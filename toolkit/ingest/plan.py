@@ -9,12 +9,15 @@ or grows changes its pack, or that and the next one, and none behind them. (Unle
 moves with the inputs before it, up to the next path that says so.) The idea is that of content-defined chunking.
 """
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from itertools import chain, islice
+from typing import Any, TypeVar, overload
 
+import msgspec
 import xxhash
 
 from toolkit.config.settings import ConfigStruct
@@ -27,7 +30,7 @@ from toolkit.ingest.reader import Reader
 from toolkit.ingest.section import COMPRESSION, SUBSETS, Common, Entry
 from toolkit.storage import Stat, compression, store_of
 from toolkit.storage.addresses import remember_url, reveal_url
-from toolkit.storage.paths import fault_of_name, fixed_part, is_glob, join, stat_each, strip_suffix
+from toolkit.storage.paths import PACKED, fault_of_name, fixed_part, is_glob, join, stat_each, strip_suffix
 from toolkit.storage.store import note_roots
 from toolkit.storage.threads import REQUESTS, for_each
 
@@ -184,6 +187,51 @@ class InputToIngest(ConfigStruct):
         return self.shard if self.is_pack else self.files[0].key
 
 
+class PlannedInputs(Sequence[InputToIngest]):
+    """Inputs to ingest, sorted by shard; each is made when it is asked for, because a million take 700 MB.
+
+    Args:
+        works: Inputs, alike but for the shard, its files, and what is of the entry.
+    """
+
+    def __init__(self, works: Iterable[InputToIngest]) -> None:
+        self._templates: dict[int, InputToIngest] = {}
+        self._blocks: list[bytes] = []
+        self._count, rest = 0, iter(works)
+        while block := [*islice(rest, PACKED)]:
+            self._templates |= {id(work.entry): work for work in block}
+            self._count += len(block)
+            packed = [(id(work.entry), work.files, work.shard) for work in block]
+            self._blocks.append(compression.compress_fast(msgspec.msgpack.encode(packed)))
+        self._unpacked = functools.lru_cache(2)(self._unpack)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[InputToIngest]:
+        return chain.from_iterable(map(self._unpack, range(len(self._blocks))))
+
+    @overload
+    def __getitem__(self, place: int) -> InputToIngest: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[InputToIngest]: ...
+    def __getitem__(self, place: int | slice) -> InputToIngest | Sequence[InputToIngest]:
+        places = range(self._count)[place]
+        if isinstance(places, range):
+            return self if len(places) == self._count else [self[i] for i in places]
+        block, i = divmod(places, PACKED)
+        return self._unpacked(block)[i]
+
+    def _unpack(self, number: int) -> list[InputToIngest]:
+        listed = _BLOCK.decode(compression.decompress(self._blocks[number], "gzip-fast"))
+        return [
+            msgspec.structs.replace(self._templates[entry], files=files, shard=shard) for entry, files, shard in listed
+        ]
+
+
+_BLOCK = msgspec.msgpack.Decoder(list[tuple[int, list[InputFile], str]])
+
+
 class Selects(ConfigStruct):
     """How pages are selected by an index.
 
@@ -202,20 +250,23 @@ def listed_stats(files: Sequence[InputFile]) -> list[Stat | None]:
     return [file.stat or next(fresh) for file in files]
 
 
-def makers(works: Iterable[InputToIngest]) -> Callable[[str], InputToIngest | None]:
+def makers(works: Sequence[InputToIngest]) -> Callable[[str], InputToIngest | None]:
     """Return a function from a shard's path to its input; None if none of them does.
 
     No record is read, so the answer is the same before, while and after the input is ingested. A name that other
     settings gave it (with or without a number, of another compression) counts, too, unless it is that of another input.
     """
-    by_stem = {work.shard: work for work in works}
+    places = {work.shard: place for place, work in enumerate(works)}
+
+    def by_stem(stem: str, default: InputToIngest | None = None) -> InputToIngest | None:
+        return works[places[stem]] if stem in places else default
 
     def maker(shard: str) -> InputToIngest | None:
         named = _SHARD.fullmatch(shard)
         if named is None:
             return None
-        cut = by_stem.get(named["cut"])
-        return cut if cut and cut.is_cut else by_stem.get(named["stem"], cut)
+        cut = by_stem(named["cut"])
+        return cut if cut and cut.is_cut else by_stem(named["stem"], cut)
 
     return maker
 
@@ -228,7 +279,7 @@ def plan(
     overwrite: bool,
     absent: list[NothingThere] | None = None,
     selects: Selects | None = None,
-) -> list[InputToIngest]:
+) -> Sequence[InputToIngest]:
     """Return the work on each input file, or pack, sorted by shard.
 
     Args:
@@ -256,7 +307,7 @@ def plan(
                 max_document_bytes=max_document_bytes,
                 overwrite=overwrite,
             )
-    return [works[shard] for shard in sorted(works)]
+    return PlannedInputs(works[shard] for shard in sorted(works))
 
 
 def _packs(pack: int | None, files: Mapping[str, InputFile]) -> Iterator[tuple[str, list[InputFile]]]:

@@ -103,20 +103,29 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
             if exists(work.attributes_of(joined)):
                 _find_fault(work, joined)
         raise
+    return state, digests_of(work, attributes_in(work, state), learn=learn)
+
+
+def attributes_in(work: JoinedShard, state: row_index.ShardState) -> list[ShardAttributes]:
+    """Return the attributes of a shard in each joined set."""
+    return [ShardAttributes(work.dataset, joined.set, work.shard, state) for joined in work.sets]
+
+
+def digests_of(work: JoinedShard, attributes: list[ShardAttributes], *, learn: bool = False) -> dict[str, str]:
+    """Return the digests of a shard's attributes; errors as of `inputs_of`."""
     digests = {}
-    for joined in work.sets:
-        path = work.attributes_of(joined)
-        if not exists(path):
-            raise records.missing_attributes(dataset, joined.set, shard)
+    for joined, in_set in zip(work.sets, attributes, strict=True):
         try:
-            digests[joined.set] = ShardAttributes(dataset, joined.set, shard, state).content(learn=learn)
+            digests[joined.set] = in_set.content(learn=learn)
         except StaleError:
             raise
         except DataError:
+            if not exists(work.attributes_of(joined)):
+                raise records.missing_attributes(work.dataset, joined.set, work.shard) from None
             if joined.ours:
                 _find_fault(work, joined)
             raise
-    return state, digests
+    return digests
 
 
 def _find_fault(work: JoinedShard, joined: JoinedSet) -> None:

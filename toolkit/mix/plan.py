@@ -319,10 +319,15 @@ def grouped(items: Iterable[T], size_of: Callable[[T], int], limit: float) -> It
         yield group
 
 
-Inputs = list[tuple[str, str, dict[str, str]]]
+Inputs = Iterable[tuple[str, str, dict[str, str]]]
 """Key of the shard, content digest of its documents, and of its attributes by set; sorted."""
 
 
 def digest_of(inputs: Inputs, stage_digest: str, part_size: int, omitted: list[str]) -> str:
-    """Return the digest of inputs, settings, part size and omitted shards."""
-    return xxhash.xxh3_128_hexdigest(msgspec.json.encode((stage_digest, int(part_size), inputs, sorted(omitted))))
+    """Return the digest of inputs, settings, part size and omitted shards: of their JSON, which is not held."""
+    encode = msgspec.json.Encoder().encode
+    digest = xxhash.xxh3_128(b"[" + encode(stage_digest) + b"," + encode(int(part_size)) + b",[")
+    for number, item in enumerate(inputs):
+        digest.update(b"," + encode(item) if number else encode(item))
+    digest.update(b"]," + encode(sorted(omitted)) + b"]")
+    return digest.hexdigest()

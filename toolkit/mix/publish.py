@@ -7,8 +7,10 @@ Tells if a mix of these shards, by these settings, is what is published already.
 """
 
 import os
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, zip_longest
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -29,10 +31,11 @@ from toolkit.records.origins import Origin
 from toolkit.rules.kinds import kind_called
 from toolkit.rules.kinds.repeat import Unit
 from toolkit.rules.rule import Role
-from toolkit.storage import json_files, store_of
+from toolkit.storage import Stat, json_files, store_of
 from toolkit.storage.artifact import Derived, FileRecord, files_state, state
 from toolkit.storage.outputs import Output, Together, write_file
 from toolkit.storage.paths import (
+    Listing,
     below,
     exists,
     join,
@@ -44,7 +47,7 @@ from toolkit.storage.paths import (
     size_of,
     work_folder,
 )
-from toolkit.storage.threads import for_each
+from toolkit.storage.threads import for_each, results_of
 
 
 class LabelTotals(msgspec.Struct, kw_only=True):
@@ -69,6 +72,13 @@ class InputEntry(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> str:
         """Return the name of the shard, unique among all streams."""
         return f"{self.stream}/{self.shard}" if self.stream else self.shard
+
+
+_ENTRY = msgspec.json.Decoder(InputEntry)
+
+
+class _Inputs(msgspec.Struct):
+    inputs: list[InputEntry]
 
 
 class BlocklistCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +155,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         sets: Schema of each joined set, for those who have only the output; with streams under ``stream/set``.
         lineage: Digests of the schemas of the sets that joined sets were made from.
         models: Names of the models of the sets' taggers, by sha256.
-        inputs: Shards, sorted by stream and path.
+        raw_inputs: Shards as JSON, sorted by stream and path; see `inputs`.
         omitted: Shards that failed and were left out on request, with the reason.
         totals: Documents and code points, read and kept.
         rules: Effect of each rule, in order.
@@ -171,7 +181,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     sets: dict[str, Any]
     lineage: dict[str, dict[str, str]] = {}
     models: dict[str, str] = {}
-    inputs: list[InputEntry]
+    raw_inputs: msgspec.Raw = msgspec.field(name="inputs")
     omitted: dict[str, str]
     totals: Totals
     rules: list[RuleEffect]
@@ -187,6 +197,19 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     rejected: LabelTotals | None = None
     parts: list[PartRecord]
     files: dict[str, str]
+
+    @property
+    def inputs(self) -> Iterator[InputEntry]:
+        """Yield the shards, each decoded when it is asked for: a million of them take a gigabyte."""
+        return map(_ENTRY.decode, msgspec.json.decode(self.raw_inputs, type=list[msgspec.Raw]))
+
+    def check_inputs(self) -> None:
+        """Decode each shard; raise msgspec.DecodeError as for all of them."""
+        try:
+            deque(self.inputs, 0)
+        except msgspec.DecodeError:
+            msgspec.json.decode(b'{"inputs":%b}' % bytes(self.raw_inputs), type=_Inputs)
+            raise
 
     @property
     def paths(self) -> set[str]:
@@ -250,7 +273,7 @@ def load_manifest(output: str, read: Callable[[str], bytes] | None = None) -> Ma
     `json_files.load_strictly`.
     """
     remedy = f"restore it, or move {output} away and mix again"
-    return json_files.load_strictly(manifest_path(output), Manifest, remedy, read)
+    return json_files.load_strictly(manifest_path(output), Manifest, remedy, read, check=Manifest.check_inputs)
 
 
 def check_output(output: str, datasets: Sequence[Dataset], *, overwrite: bool) -> str:
@@ -381,7 +404,8 @@ def finish_interrupted(output: str) -> bool:
 
 def _load_intent(output: str) -> "PublishIntent | None":
     remedy = "delete it; the next mix publishes all of it again"
-    return json_files.load_strictly(intent_path(output), PublishIntent, remedy)
+    path = intent_path(output)
+    return json_files.load_strictly(path, PublishIntent, remedy, check=lambda intent: intent.manifest.check_inputs())
 
 
 class PublishIntent(msgspec.Struct, frozen=True, kw_only=True):
@@ -446,10 +470,13 @@ def unchanged_manifest(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now
     settings = listed[0].settings
     output = settings.output.path
     manifest = load_manifest(output)
-    if manifest is None or [(e.stream, e.shard) for e in manifest.inputs] != [(w.stream.name, w.shard) for w in listed]:
+    if manifest is None or any(
+        entry is None or work is None or (entry.stream, entry.shard) != (work.stream.name, work.shard)
+        for entry, work in zip_longest(manifest.inputs, listed)
+    ):
         return None
-    now = for_each(inputs, listed)
-    results: plan.Inputs = sorted((work.key, *digests) for work, digests in zip(listed, now, strict=True) if digests)
+    by_key = listed if len(settings.streams) == 1 else sorted(listed, key=attrgetter("key"))
+    results = ((work.key, *digests) for work, digests in results_of(inputs, by_key) if digests)
     digest = plan.digest_of(results, settings.stage_digest(), settings.output.part_size, [])
     published = state(Derived(made_of=manifest.digest), [("", digest)], files=lambda _: _files(output, manifest))
     return manifest if published.is_done and not is_unfinished(output) else None
@@ -473,9 +500,12 @@ class Published:
         self.fault = fault_of(output, manifest) if manifest else ""
         if manifest and (self.fault or self._is_unfinished):
             manifest = None
-        listed = manifest.inputs if manifest else []
-        self._entries = {(e.stream, e.shard): Derived(made_of=_digest(e.documents, e.attributes)) for e in listed}
-        self.shards = len(self._entries)
+        by_stream = groupby(manifest.inputs if manifest else (), attrgetter("stream"))
+        self._entries = {
+            stream: Listing(output, ((e.shard, Stat(e.rows, _digest(e.documents, e.attributes))) for e in listed))
+            for stream, listed in by_stream
+        }
+        self.shards = sum(map(len, self._entries.values()))
 
     def has_changed(self) -> bool:
         """Return True if another mix has been published since. The inputs of the former may be gone."""
@@ -486,12 +516,13 @@ class Published:
 
     def knows(self, work: ShardToMix) -> bool:
         """Return True if a shard is in it, as it was."""
-        return (work.stream.name, work.shard) in self._entries
+        return work.shard in self._entries.get(work.stream.name, ())
 
     def has(self, work: ShardToMix, inputs: tuple[str, dict[str, str]] | None) -> bool:
         """Return True if a shard is in it, as it is."""
-        entry = self._entries.get((work.stream.name, work.shard))
-        return state(entry, [("", inputs and _digest(*inputs))]).is_done
+        entry = self._entries[work.stream.name].get(work.shard) if self.knows(work) else None
+        record = Derived(made_of=entry.stamp) if entry else None
+        return state(record, [("", inputs and _digest(*inputs))]).is_done
 
 
 def _digest(documents: str, attributes: dict[str, str]) -> str:
@@ -506,4 +537,4 @@ def is_unchanged(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> b
     if not listed:
         return True
     result = Published(listed[0].settings)
-    return all(for_each(lambda work: result.has(work, inputs(work)), listed))
+    return all(is_in for _, is_in in results_of(lambda work: result.has(work, inputs(work)), listed))

@@ -20,7 +20,7 @@ from toolkit.execution.grouped import ShardDone, Work, run_sequentially
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.counts import Counted, ShardEffects, finish
 from toolkit.mix.encode import Encoded, Encoder
-from toolkit.mix.join import inputs_of, joint_blocks
+from toolkit.mix.join import attributes_in, digests_of, inputs_of, joint_blocks
 from toolkit.mix.orphans import Copies, ShardNotes
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.shuffle import hash_bytes, hash_of, sizes_of
@@ -190,7 +190,7 @@ def inputs_now(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
     if documents is None:
         return None
     try:
-        return documents.content, inputs_of(work)[1]
+        return documents.content, digests_of(work, attributes_in(work, documents))
     except DataError:
         return None
 

@@ -5,7 +5,7 @@
 The run that starts tasks notes their failures, so that there is a note also where a worker was killed.
 """
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cached_property
 
@@ -63,7 +63,12 @@ class FailureRecords:
         with suppress(ToolkitError, OSError):
             self._log.forget((self._kind, key) for key in keys)
 
-    def keep_only(self, keys: Collection[str]) -> None:
+    def keep_only(self, keys: Iterable[str]) -> None:
         """Forget the failures of tasks with other keys."""
         with suppress(ToolkitError, OSError):
-            self.forget(*{*self._log.keys(self._kind)}.difference(keys))
+            if recorded := self.keys():
+                self.forget(*recorded.difference(keys))
+
+    def keys(self) -> set[str]:
+        """Return the keys of all failures."""
+        return {*self._log.keys(self._kind)}

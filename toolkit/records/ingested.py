@@ -6,6 +6,7 @@
 `toolkit.ingest.inputs` decides by them what is ingested again. A pack has the name of its shard.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from typing import Any
 
@@ -20,6 +21,7 @@ from toolkit.records.sets import OutputState
 from toolkit.storage import store_of
 from toolkit.storage.artifact import Artifact
 from toolkit.storage.globs import glob_regex
+from toolkit.storage.json_files import decode
 from toolkit.storage.paths import exists, fixed_part, is_glob, join, missing_reason
 from toolkit.storage.record_log import RecordLog
 
@@ -106,9 +108,15 @@ class _Begun(msgspec.Struct, frozen=True):
     begun: Attempt
 
 
-def keys(dataset: Dataset) -> list[str]:
-    """Return the keys of all recorded inputs, or packs, sorted."""
-    return [key for key, record in record_logs.inputs_of(dataset).items(INGEST) if not _is_attempt(record)]
+def keys(dataset: Dataset) -> Iterator[str]:
+    """Yield the keys of all recorded inputs, or packs, sorted."""
+    return (key for key, record in record_logs.inputs_of(dataset).items(INGEST) if not _is_attempt(record))
+
+
+def is_recorded(dataset: Dataset, key: str) -> bool:
+    """Return True if an input has a record, even of another version."""
+    record = record_logs.inputs_of(dataset).get(INGEST, key)
+    return record is not None and not _is_attempt(record)
 
 
 def attempts(dataset: Dataset) -> dict[str, Attempt]:
@@ -155,7 +163,8 @@ def load(dataset: Dataset, key: str) -> InputRecord | None:
 def load_told(dataset: Dataset, key: str) -> tuple[InputRecord | None, bool]:
     """Return the record of an input, and True if it is damaged."""
     log = record_logs.inputs_of(dataset)
-    record, raw = _record(log, key), log.get(INGEST, key)
+    record = _record(log, key)
+    raw = None if record else log.get(INGEST, key)
     return record, record is None and (bool(log.damaged) or not (raw is None or _is_attempt(raw)))
 
 
@@ -181,23 +190,24 @@ class Inputs(Mapping[str, InputRecord]):
 
     Args:
         log: Record log.
-        keys: Keys of the undamaged records, sorted.
+        count: Number of the undamaged records.
+        damaged: Keys of the damaged records.
     """
 
-    def __init__(self, log: RecordLog, keys: Sequence[str]) -> None:
-        self._log, self._keys = log, dict.fromkeys(keys)
+    def __init__(self, log: RecordLog, count: int, damaged: Collection[str]) -> None:
+        self._log, self._count, self._damaged = log, count, damaged
 
     def __getitem__(self, key: str) -> InputRecord:
-        record = _record(self._log, key) if key in self._keys else None
+        record = None if key in self._damaged else _record(self._log, key)
         if record is None:
             raise KeyError(key)
         return record
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
+        return (key for key, _ in self._raw())
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return self._count
 
     def items(self) -> "_Items":
         return _Items(self)
@@ -207,9 +217,11 @@ class Inputs(Mapping[str, InputRecord]):
 
     def in_order(self) -> Iterator[tuple[str, InputRecord]]:
         """Yield keys and records in the order of the log."""
-        for key, record in self._log.items(INGEST):
-            if key in self._keys:
-                yield key, msgspec.json.decode(record, type=InputRecord)
+        return ((key, decode(record, InputRecord)) for key, record in self._raw())
+
+    def _raw(self) -> Iterator[tuple[str, bytes]]:
+        items = self._log.items(INGEST)
+        return ((key, raw) for key, raw in items if not _is_attempt(raw) and key not in self._damaged)
 
 
 class _Items(ItemsView[str, InputRecord]):
@@ -245,13 +257,14 @@ def load_undamaged(dataset: Dataset) -> Iterator[InputRecord]:
 
 def load_each(dataset: Dataset) -> tuple[Inputs, list[str]]:
     """Return the records of all inputs, and a message for each damage."""
-    keys, damaged = list[str](), list[str]()
+    faults, count = list[tuple[str, str]](), 0
     for key, record in _scan(dataset):
         if isinstance(record, str):
-            damaged.append(record)
+            faults.append((key, record))
         else:
-            keys.append(key)
-    return Inputs(record_logs.inputs_of(dataset), keys), damaged
+            count += 1
+    damaged = {key for key, _ in faults}
+    return Inputs(record_logs.inputs_of(dataset), count, damaged), [fault for _, fault in faults]
 
 
 def _scan(dataset: Dataset) -> Iterator[tuple[str, InputRecord | str]]:
@@ -263,7 +276,7 @@ def _scan(dataset: Dataset) -> Iterator[tuple[str, InputRecord | str]]:
         if _is_attempt(record):
             continue
         try:
-            yield key, msgspec.json.decode(record, type=InputRecord)
+            yield key, decode(record, InputRecord)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             expected = f"expected a record of this version of the toolkit for the input {key}"
             yield key, f"{log.folder}: {expected}, got: {in_words(str(error))}; {MAKES_INPUTS}"
@@ -303,7 +316,7 @@ def deleted_shards(dataset: Dataset) -> list[str]:
 
 def lost_shards(
     dataset: Dataset,
-    shards: Iterable[str],
+    shards: Sequence[str],
     inputs: Mapping[str, InputRecord],
     concern: Callable[[str], bool] = lambda shard: True,
 ) -> dict[str, str]:
@@ -311,14 +324,18 @@ def lost_shards(
 
     Args:
         dataset: Dataset of the documents.
-        shards: Existing shards.
+        shards: Existing shards, sorted.
         inputs: Records of inputs, by `load_all`.
         concern: Function that returns True for relevant shards.
     """
-    existing, lost = set(shards), dict[str, str]()
+    lost = dict[str, str]()
+
+    def is_there(shard: str) -> bool:
+        return shard in shards[(place := bisect_left(shards, shard)) : place + 1]
+
     for key, record in inputs.items():
         for shard in record.shards:
-            if shard not in existing and concern(shard) and _is_gone(dataset, shard):
+            if not is_there(shard) and concern(shard) and _is_gone(dataset, shard):
                 path = dataset.shard_path(shard)
                 got = "`run --per-shard` has deleted them" if record.deleted else f"got {missing_reason(path)}"
                 lost[shard] = (
@@ -326,8 +343,9 @@ def lost_shards(
                     f"`toolkit clean --forget {key}` to remove what is left of it"
                 )
     root = row_index.root_of(dataset)
-    for shard in record_logs.of(dataset).keys(record_logs.ROWS) if store_of(dataset.documents).can_list else ():
-        if shard in existing or shard in lost or not concern(shard):
+    indexed = record_logs.of(dataset).items(record_logs.ROWS) if store_of(dataset.documents).can_list else ()
+    for shard, _ in indexed:
+        if is_there(shard) or shard in lost or not concern(shard):
             continue
         state = row_index.recorded(dataset, shard)
         if state and (state.root, state.reader) == (root, row_index.reader_of(dataset)) and _is_gone(dataset, shard):

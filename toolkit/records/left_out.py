@@ -332,12 +332,28 @@ def too_many(inputs: Iterable[Judged], bookkeeping: str) -> list[Verdict]:
         inputs: Records, or tallies, of all inputs.
         bookkeeping: Folder of the records and reject files.
     """
-    entries: dict[str, _Items] = {}
+    items = Items()
     for input_ in inputs:
-        if (items := entries.get(input_.entry)) is None:
-            items = entries[input_.entry] = _Items(input_.max_rejected)
         items.add(input_)
-    return [verdict for name in sorted(entries) if (verdict := entries[name].judged(name, bookkeeping))]
+    return items.too_many(bookkeeping)
+
+
+class Items:
+    """The items of all entries, counted input by input."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, _Items] = {}
+
+    def add(self, tally: Judged) -> None:
+        """Add an input."""
+        if tally.entry not in self._entries:
+            self._entries[tally.entry] = _Items(tally.max_rejected)
+        self._entries[tally.entry].add(tally)
+
+    def too_many(self, bookkeeping: str) -> list[Verdict]:
+        """Return a verdict for each entry with too many rejected items."""
+        entries = sorted(self._entries.items())
+        return [verdict for name, items in entries if (verdict := items.judged(name, bookkeeping))]
 
 
 class _Items:

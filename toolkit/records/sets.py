@@ -8,8 +8,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -145,8 +144,11 @@ def set_folder(dataset: Dataset, set_name: str) -> str:
 
 
 def load_schema(dataset: Dataset, set_name: str) -> SetSchema | None:
-    remedy = f"restore it, or delete {set_folder(dataset, set_name)} and tag with --overwrite"
-    return read_once(_schema_path(dataset, set_name), lambda path: load_strictly(path, SetSchema, remedy))
+    def load(path: str) -> SetSchema | None:
+        remedy = f"restore it, or delete {set_folder(dataset, set_name)} and tag with --overwrite"
+        return load_strictly(path, SetSchema, remedy)
+
+    return read_once(_schema_path(dataset, set_name), load)
 
 
 def command_of(dataset: Dataset, set_name: str) -> str:
@@ -304,10 +306,12 @@ class ShardAttributes:
         """Return the path of the attributes in a set of ours."""
         return self.dataset.attribute_path(self.set, self.shard)
 
-    @cached_property
+    @property
     def record(self) -> ShardRecord | None:
         """Return the completion record; None if there is none."""
-        return load_record(self.dataset, self.set, self.shard)
+        if "record" not in self.__dict__:  # no `cached_property`, which lets the threads of all instances wait
+            self.__dict__["record"] = load_record(self.dataset, self.set, self.shard)
+        return cast("ShardRecord | None", self.__dict__["record"])
 
     def files(self, record: ShardRecord) -> list[FileRecord]:
         """Return the files of a completion record."""
@@ -372,14 +376,15 @@ class ShardAttributes:
         """
         if load_schema(self.dataset, self.set) is None:
             return foreign.look_at(self.dataset, self.set, self.shard).content
-        path, record, run = self.path, self.record, f"run `toolkit {command_of(self.dataset, self.set)}`"
+        path, record = self.path, self.record
+        result = self.state(learn=learn) if self.documents else state(record, files=self.files)
+        if record and result.is_done:
+            return record.output.content
         if not exists(path):
             raise missing_attributes(self.dataset, self.set, self.shard)
+        run = f"run `toolkit {command_of(self.dataset, self.set)}`"
         if record is None:
             raise DataError(f"expected a complete file, got one without its completion record; {run}", path=path)
-        result = self.state(learn=learn) if self.documents else state(record, files=self.files)
-        if result.is_done:
-            return record.output.content
         if result.name == "missing":
             message = f"expected the file that its record describes, got one that was changed later; {run}"
             raise DataError(message, path=path)

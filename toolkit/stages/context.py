@@ -1,7 +1,7 @@
 """Provides the context of a command: configuration, dataset, share, and the outcome as text."""
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import TracebackType
@@ -63,7 +63,7 @@ class Context(Running):
     failed: set[str] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)
     written: Config | None = None
-    _inputs: tuple[list[ingest_plan.InputToIngest], list[NothingThere]] | None = None
+    _inputs: tuple[Sequence[ingest_plan.InputToIngest], list[NothingThere]] | None = None
     _external: dict[str, list[ExternalContent]] = field(default_factory=dict)
     _before: str = ""
     _values: dict[str, Any] = field(default_factory=dict, init=False)
@@ -190,7 +190,7 @@ class Context(Running):
         remakes = self.options.remakes
         return remakes == "all" and not self.in_part if log == record_logs.INPUTS else remakes != ""
 
-    def inputs(self, *, skip_missing: bool = False, asks_web: bool = True) -> list[ingest_plan.InputToIngest]:
+    def inputs(self, *, skip_missing: bool = False, asks_web: bool = True) -> Sequence[ingest_plan.InputToIngest]:
         """Return the inputs of the section ``ingest:``, sorted by shard; they are listed once.
 
         Args:
@@ -222,14 +222,15 @@ class Context(Running):
             raise absent[0]
         return inputs
 
-    def typed(self, works: list[ingest_plan.InputToIngest]) -> list[ingest_plan.InputToIngest]:
+    def typed(self, works: Sequence[ingest_plan.InputToIngest]) -> Sequence[ingest_plan.InputToIngest]:
         """Return inputs with the types of their documents' own fields.
 
         Raises:
             ConfigError: for a declared type that cannot be.
         """
-        types = self.own_types.by_shard
-        return [msgspec.structs.replace(work, types=types[work.shard]) for work in works]
+        types = self.own_types.by_entry
+        typed = (msgspec.structs.replace(work, types=types.get(id(work.entry))) for work in works)
+        return ingest_plan.PlannedInputs(typed) if any(types.values()) else works
 
     @cached_property
     def own_types(self) -> own_types.InputTypes:
@@ -283,7 +284,9 @@ class Context(Running):
         """
         share = self.share if self.share and self.share.is_of_inputs(dataset) else None
         try:
-            results = [shard for shard in dataset.shards() if self.is_mine(dataset, shard)]
+            results = dataset.shards()
+            if self.share:
+                results = [shard for shard in results if self.is_mine(dataset, shard)]
         except NothingThere:
             if share is None or share.inputs:
                 raise
@@ -360,7 +363,7 @@ class Context(Running):
             if names
         )
 
-    def _inputs_of(self, dataset: Dataset) -> list[ingest_plan.InputToIngest]:
+    def _inputs_of(self, dataset: Dataset) -> Sequence[ingest_plan.InputToIngest]:
         """Return the share's inputs of a dataset; none if the web would have to be asked for them."""
         if self.share:
             return self.share.inputs if self.share.is_of_inputs(dataset) else []

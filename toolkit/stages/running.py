@@ -69,6 +69,7 @@ class Running:
         source: YAML node of the configuration.
         session: Session of the command.
         stage: Position among the stages of a run: ``2 of 3``; empty if it is the only one.
+        finished: Tasks of the next step that were done before, for its progress.
         failures: Failures of the one pass, by stage and key: a stage reports them, and does not start these tasks.
     """
 
@@ -77,6 +78,7 @@ class Running:
     source: ConfigNode
     session: Session = field(default_factory=current)
     stage: str = ""
+    finished: grouped.Finished = field(default_factory=grouped.Finished)
     failures: dict[tuple[str, str], Failure] = field(default_factory=dict)
     _stages: dict[str, _Stage] = field(default_factory=dict)
     _progress: Progress | None = None
@@ -144,8 +146,13 @@ class Running:
         sizes = {task.name: task.size for task in listed}
         quiet = self.options.quiet
         title = ": ".join(part for part in (self.stage, step) if part)
-        with Progress(title, sizes.values(), unit, quiet=quiet, watch=self.options.watch, more=self._here) as progress:
+        finished, self.finished = self.finished, grouped.Finished()
+        all_sizes = chain(sizes.values(), finished.sizes)
+        with Progress(title, all_sizes, unit, quiet=quiet, watch=self.options.watch, more=self._here) as progress:
             self._progress = progress
+            for documents, size in zip(finished.documents, finished.sizes, strict=True):
+                progress.report(documents, 0)
+                progress.end(size, 0)
             output: dict[str, Result[R]] = {}
             for task in listed:
                 if task.outcome is None:

@@ -256,6 +256,7 @@ class Look:
             except ConfigError as error:
                 self.faults += [] if str(error) in self.faults else [str(error)]
         self.deleted: dict[str, bool] = {}
+        self._shards: dict[Dataset, list[str]] = {}
 
     @contextmanager
     def from_listings(self) -> Iterator[None]:
@@ -276,7 +277,9 @@ class Look:
     def shards(self, dataset: Dataset) -> list[str]:
         """Return the shards of the run's share; none if all were mixed and deleted."""
         try:
-            return self.context.mine(dataset)
+            if dataset not in self._shards:
+                self._shards[dataset] = self.context.mine(dataset)
+            return self._shards[dataset]
         except NothingThere:
             if not self.deleted:
                 raise

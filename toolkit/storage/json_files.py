@@ -90,6 +90,7 @@ def load_strictly(
     type_: type[T],
     remedy: str = "delete it to have its work done anew",
     read: Callable[[str], bytes] | None = None,
+    check: Callable[[T], object] = lambda record: None,
 ) -> T | None:
     """Return a record, or raise for a damaged one; None if there is none.
 
@@ -98,13 +99,16 @@ def load_strictly(
         type_: Type of it.
         remedy: Next step for a damaged record, for the message.
         read: returns the bytes of a file; by default, all that its store has.
+        check: Function that decodes the raw parts of the record.
 
     Raises:
         DataError: if it was damaged, or written by another version.
         Unreadable: if it is not known whether there is one.
     """
     try:
-        return decode((read or store_of(path).read)(path), type_)
+        record = decode((read or store_of(path).read)(path), type_)
+        check(record)
+        return record
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

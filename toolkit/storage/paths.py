@@ -4,12 +4,11 @@ import functools
 import os
 import re
 import threading
-from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, dropwhile, islice, pairwise, takewhile
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from toolkit import errors
 from toolkit.errors import ConfigError, NothingThere, Unreadable
@@ -45,7 +44,7 @@ PACKED = 512
 
 
 class Listing(Mapping[str, Stat | None]):
-    """The files below a folder, sorted by name, each with its stat; a folder of millions takes about 60 bytes each.
+    """The files below a folder, sorted by name, each with its stat; a folder of millions takes about 20 bytes each.
 
     Args:
         root: Folder; the store is asked for what its listing does not say.
@@ -53,8 +52,10 @@ class Listing(Mapping[str, Stat | None]):
     """
 
     def __init__(self, root: str, listing: Iterable[tuple[str, Stat | None]]) -> None:
+        from isal import isal_zlib  # which few commands need without a listing
+
         self._firsts, self._count, last = list[str](), 0, ""
-        self._blocks: list[tuple[str, array[int], str]] = []
+        self._blocks: list[bytes] = []
         self._unpacked = functools.lru_cache(16)(self._unpack)
         rest = iter(listing)
         while chunk := [*islice(rest, PACKED)]:
@@ -65,10 +66,10 @@ class Listing(Mapping[str, Stat | None]):
                 raise Unreadable(f"{expected}, got {before!r} before {after!r}", path=root)
             unknown = [name for name, stat in chunk if stat is None]
             looked_up = iter(for_each(lambda name: store_of(root).stat(join(root, name)), unknown))
-            stats = [stat or next(looked_up) for _, stat in chunk]
-            sizes = array("q", (stat.size if stat else -1 for stat in stats))
+            stats = [stat or next(looked_up) or Stat(-1, "") for _, stat in chunk]
+            columns = (*names, *(stat.stamp for stat in stats), *(str(stat.size) for stat in stats))
             self._firsts.append(names[0])
-            self._blocks.append(("\0".join(names), sizes, "\0".join(stat.stamp if stat else "" for stat in stats)))
+            self._blocks.append(isal_zlib.compress("\0".join(columns).encode(errors="surrogatepass"), 1))
             self._count, last = self._count + len(chunk), names[-1]
 
     def __getitem__(self, name: str) -> Stat | None:
@@ -78,7 +79,7 @@ class Listing(Mapping[str, Stat | None]):
         return self._unpacked(number)[name]
 
     def __iter__(self) -> Iterator[str]:
-        return chain.from_iterable(names.split("\0") for names, _, _ in self._blocks)
+        return chain.from_iterable(map(self._unpack, range(len(self._blocks))))
 
     def __len__(self) -> int:
         return self._count
@@ -91,9 +92,12 @@ class Listing(Mapping[str, Stat | None]):
         return ((name[len(folder) :], stat) for name, stat in result)
 
     def _unpack(self, number: int) -> dict[str, Stat | None]:
-        names, sizes, stamps = self._blocks[number]
-        files = zip(names.split("\0"), sizes, stamps.split("\0"), strict=True)
-        return {name: Stat(size, stamp) if size >= 0 else None for name, size, stamp in files}
+        from isal import isal_zlib
+
+        columns = isal_zlib.decompress(self._blocks[number]).decode(errors="surrogatepass").split("\0")
+        rows = len(columns) // 3
+        files = zip(columns[:rows], columns[rows : 2 * rows], map(int, columns[2 * rows :]), strict=True)
+        return {name: Stat(size, stamp) if size >= 0 else None for name, stamp, size in files}
 
 
 class _LazyListing:
@@ -105,6 +109,8 @@ class _LazyListing:
         self._listing: Listing | None = None
 
     def __call__(self) -> Listing:
+        if listing := self._listing:  # without the lock, for which threads would wait at each file
+            return listing
         with self._lock:
             if self._listing is None:
                 self._listing = Listing(self._folder, store_of(self._folder).listing(self._folder))
@@ -183,11 +189,12 @@ def read_once(path: str, read: Callable[[str], T]) -> T:
     results = next((block.results for block in blocks.open), None)
     if results is None:
         return read(path)
+    if path in results:
+        return cast("T", results[path])
     with blocks.reading:
         if path not in results:
             results[path] = read(path)
-        result: T = results[path]
-    return result
+        return cast("T", results[path])
 
 
 def size_of(path: str) -> int:
@@ -228,9 +235,9 @@ def is_folder(path: str) -> bool:
 
 
 def join(*parts: str) -> str:
-    if len(parts) == 2 and parts[0] and parts[1]:
-        return f"{parts[0].rstrip('/')}/{parts[1]}"
-    return "/".join(part.rstrip("/") if i < len(parts) - 1 else part for i, part in enumerate(parts) if part)
+    *folders, last = parts
+    folders = [folder.rstrip("/") for folder in folders if folder]
+    return "/".join([*folders, last] if last else folders)
 
 
 def parent_of(path: str) -> str:
@@ -252,22 +259,24 @@ def below(folder: str, relative: str) -> str:
     return os.path.normpath(path) if store_of(path).is_local and ".." in relative.split("/") else path
 
 
+_FAULTY = re.compile(rf"\0|(?:^|/)(?:|\.|\.\.|{re.escape(BOOKKEEPING)})(?:/|\Z)")
+"""Matches in paths with a fault."""
+
+
 def fault_of_name(relative: str) -> str | None:
     """Return the fault of a relative path for our files; None if it has none.
 
     Such paths come from configurations, from listings of buckets and from lists on the web. None may lead out of its
     folder, be two names of one file, or lie where records are.
     """
+    if not _FAULTY.search(relative):
+        return None
     parts = relative.split("/")
     if "\0" in relative:
         return f"expected a path without NUL, got {relative!r}"
     if any(part in ("", ".", "..") for part in parts):
         return f"expected a relative path without empty parts, `.` and `..`, got {relative!r}"
-    if BOOKKEEPING in parts:
-        return (
-            f"expected a path outside of folders {BOOKKEEPING}, which hold the records of the toolkit, got {relative!r}"
-        )
-    return None
+    return f"expected a path outside of folders {BOOKKEEPING}, which hold the records of the toolkit, got {relative!r}"
 
 
 _SET_NAME = re.compile(r"[A-Za-z0-9_-]*[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -349,6 +358,8 @@ def list_stats(root: str, *, hidden: bool = False, admits: Callable[[str], objec
 
 
 def is_data(relative: str) -> bool:
+    if not relative.startswith(".") and "/." not in relative:
+        return True
     folder, _, name = relative.rpartition("/")
     return not (TEMPORARY.match(name) or BOOKKEEPING in folder.split("/"))
 

@@ -1,8 +1,9 @@
 """Threads: for compression, which needs no GIL, and for requests, where what takes time is the answer of a store."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import copy_context
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.interrupts import check
@@ -16,6 +17,9 @@ R = TypeVar("R")
 
 REQUESTS = 16
 """Requests that are made at a time."""
+
+BATCH = 1 << 14
+"""Items of `results_of` whose results are in memory at a time."""
 
 FEW = 4
 """Things for which no thread is begun."""
@@ -86,3 +90,10 @@ def for_each(function: Callable[[T], R], things: Iterable[T], *, always: bool = 
     if faults:
         raise faults[min(faults)]
     return [results[number] for number in range(len(listed))]
+
+
+def results_of(function: Callable[[T], R], things: Iterable[T]) -> Iterator[tuple[T, R]]:
+    """Yield items with their results, in order; those of a batch are computed as by `for_each`."""
+    rest = iter(things)
+    while batch := [*islice(rest, BATCH)]:
+        yield from zip(batch, for_each(function, batch), strict=True)

@@ -23,6 +23,7 @@ from toolkit.execution.grouped import ShardDone, ShardWork, Work, log_of_dataset
 from toolkit.records import foreign, sets
 from toolkit.records.sets import ShardAttributes
 from toolkit.records.takedown import takedown_of
+from toolkit.session import current
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import stat
@@ -68,13 +69,26 @@ def outdated(
 ) -> list[str]:
     """Return the sets of the plan to make for a shard; `quick` and `learn` as of `ShardAttributes.state`."""
     todo: list[str] = []
-    steps = build(work.plan)
-    for name in dict.fromkeys(step.set for step in steps):
-        reads = {r.set for step in steps if step.set == name for r in step.references} - {name}
+    for name, reads in _reads_of(work.plan).items():
         attributes = ShardAttributes(work.dataset, name, work.shard, documents)
-        if reads & set(todo) or not attributes.state(work.settings[name], reads, quick=quick, learn=learn).is_done:
+        if (
+            not reads.isdisjoint(todo)
+            or not attributes.state(work.settings[name], reads, quick=quick, learn=learn).is_done
+        ):
             todo.append(name)
     return todo
+
+
+def _reads_of(plan: Plan) -> dict[str, set[str]]:
+    """Return the sets read by each set of a plan."""
+    last = current().get_or_make(_reads_of, lambda: [(Plan(sets={}), dict[str, set[str]]())])
+    before, reads = last[0]
+    if before is not plan:  # all shards have one
+        reads = {}
+        for step in build(plan):
+            reads.setdefault(step.set, set()).update({reference.set for reference in step.references} - {step.set})
+        last[0] = plan, reads
+    return reads
 
 
 def sets_of(plan: Plan) -> set[str]:
@@ -177,17 +191,16 @@ class AttributesOutput:
             read: content digests of the other sets that were read.
         """
         contents = {**read, **self.contents}
-        steps = build(self._work.plan)
+        steps, reads = build(self._work.plan), _reads_of(self._work.plan)
         records = {}
         for name, output in self._outputs.items():
             counts = {"documents": output.rows, **self._effort[name].counts}
             if any(step.is_partial for step in steps if step.set == name):
                 counts[ASKED] = self._effort[name].documents
-            reads = {r.set for step in steps if step.set == name for r in step.references} - {name}
             records[name] = sets.ShardRecord(
                 input=state,
                 settings=self._work.settings[name],
-                reads={other: contents[other] for other in sorted(reads)},
+                reads={other: contents[other] for other in sorted(reads[name])},
                 rows=output.rows,
                 counts=counts,
                 output=sets.output_state(output),

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice, zip_longest
 from typing import IO
@@ -120,7 +120,7 @@ def extra_files(dataset: Dataset, set_name: str, shards: Iterable[str]) -> list[
     return [path for path in list_files(folder) if join(folder, path) not in expected]
 
 
-def check_ingested(dataset: Dataset, shards: Iterable[str]) -> list[str]:
+def check_ingested(dataset: Dataset, shards: Sequence[str]) -> list[str]:
     """Return findings about missing shards, and differences from ingest's records."""
     inputs, findings = ingested.load_each(dataset)
     deleted = {shard for record in inputs.values() if record.deleted for shard in record.shards}
