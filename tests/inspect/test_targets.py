@@ -253,6 +253,7 @@ CARD_FAULTS: dict[str, tuple[Edit, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", CARD_FAULTS)
 def test_what_a_card_says_and_is_not_so_is_found(run: Run, tmp_path: Path, fault: str) -> None:
     edit, message = CARD_FAULTS[fault]

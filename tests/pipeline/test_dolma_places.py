@@ -316,6 +316,7 @@ def numbers(dolma: Dolma, *, inline: bool = False) -> tuple[int, int, list[str]]
     return dry, dolma.ok("--json").json["unlike_dolma"], sorted(dolma.texts())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inline", [False, True], ids=["beside", "inline"])
 @pytest.mark.parametrize(
     ("how", "unlike"),

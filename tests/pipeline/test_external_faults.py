@@ -124,6 +124,7 @@ def _check(project: Project, fault: str, write: Callable[[str, Rows], object], r
         assert len(_places(mixed.err)) == (fault in FAULTS), (shard, i, mixed.err)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [*FAULTS, *SOUND])
 def test_validate_finds_what_a_mix_refuses(project: Project, fault: str) -> None:
     def write(name: str, rows: Rows) -> None:

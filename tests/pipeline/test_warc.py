@@ -380,6 +380,7 @@ REAL = {
 """Documents of each file, or what its error says."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_real_files_are_read_or_named(shared: Path, name: str) -> None:
     expected = REAL[name]

@@ -131,6 +131,7 @@ def toolkit_without(folder: Path, package: str, *arguments: str) -> "subprocess.
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "extra", "command", "section"),
     [

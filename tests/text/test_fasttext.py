@@ -252,6 +252,7 @@ def test_labels_of_which_a_model_knows_little_get_their_even_probabilities(tmp_p
     check(pair, KNOWN[:500], 200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["ns", "ova"])
 @pytest.mark.parametrize("k", [1, 2, 3, 10, 31, 64, 199, 200])
 def test_labels_of_equal_probability_are_in_the_order_of_the_library(tmp_path: Path, loss: str, k: int) -> None:
