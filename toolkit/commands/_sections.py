@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,15 +15,15 @@ from toolkit.data.dataset import Dataset
 from toolkit.describe.about import splits_of_files
 from toolkit.errors import ConfigError
 from toolkit.ingest import section as ingest_section
-from toolkit.mix import settings as mix_settings
-from toolkit.mix.settings import OF_OUTPUT, TOKENS, MixSettings
-from toolkit.mix.writer import find_writer
 from toolkit.records.sets import SetSchema
 from toolkit.stages.context import Context
 from toolkit.storage.paths import absolute, is_folder, not_in
 from toolkit.tag import declared
 from toolkit.tag import plan as tag_plan
 from toolkit.tag.run import ShardToTag, settings_of
+
+if TYPE_CHECKING:
+    from toolkit.mix.settings import MixSettings
 
 
 def aligned(context: Context) -> dict[str, SetSchema]:
@@ -98,14 +98,16 @@ def annotations(context: Context, schemas: Mapping[str, SetSchema] | None = None
     return section.read_section(place, dataset, result, partial(type_lookup, context), context.own_types_known)
 
 
-def mix(context: Context) -> MixSettings:
+def mix(context: Context) -> "MixSettings":
     """Return the settings of ``mix:``, with the `about.splits` of its files.
 
     Raises:
         ConfigError: naming the place in the file; if there is no such section, too.
     """
 
-    def read() -> MixSettings:
+    def read() -> "MixSettings":
+        from toolkit.mix import settings as mix_settings  # which other commands do not need
+
         folder, ids = os.path.dirname(context.options.config or ""), context.config.duplicate_ids
         result = mix_settings.read_section(context.section("mix"), folder, lambda: context.dataset, ids)
         splits = splits_of_files(context.section("about")) if context.has("about") else {}
@@ -144,6 +146,8 @@ def with_tokens(context: Context) -> Context:
     Raises:
         ConfigError: if the section names a format, or the output of the mix.
     """
+    from toolkit.mix.settings import TOKENS
+
     section = context.section(TOKENIZE)
     options = section.value
     if not isinstance(options, dict) or not isinstance(options.get("path"), str):
@@ -216,6 +220,9 @@ def _path_of(mix: dict[str, Any]) -> str:
 
 def _inherited(output: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     """Return the common output options of the mix and an edition."""
+    from toolkit.mix.settings import OF_OUTPUT
+    from toolkit.mix.writer import find_writer
+
     if own.get("format", output.get("format")) == output.get("format"):
         return output
     with suppress(ConfigError):  # of a format that is not there, which is told where the edition is read

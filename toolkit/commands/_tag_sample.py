@@ -1,5 +1,7 @@
 """Samples of a dataset: drawn and copied by `toolkit tag --sample`, and looked at by others instead of the dataset."""
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from toolkit.commands import _sections as sections
@@ -10,7 +12,6 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import ShardDone, shard_tasks
 from toolkit.ingest import section as ingest_section
-from toolkit.mix.settings import MixSettings
 from toolkit.records import sets as records
 from toolkit.stages.context import Context, Outcome, failures, table
 from toolkit.storage.threads import for_each
@@ -18,6 +19,9 @@ from toolkit.tag import declared, sample, steps
 from toolkit.tag import run as tagging
 from toolkit.tag.declared import check_section
 from toolkit.tag.plan import build
+
+if TYPE_CHECKING:
+    from toolkit.mix.settings import MixSettings
 
 
 def tag(context: Context, count: int, seed: int) -> Outcome:
@@ -150,7 +154,7 @@ def _outcome(context: Context, dataset: Dataset, record: sample.Sample, files: l
     )
 
 
-def in_mix(context: Context, settings: MixSettings, *, requested: bool) -> tuple[MixSettings, str]:
+def in_mix(context: Context, settings: "MixSettings", *, requested: bool) -> tuple["MixSettings", str]:
     """Return the settings of a mix over the sample, and its name.
 
     The settings stay if no sample is meant.
@@ -177,7 +181,7 @@ def in_mix(context: Context, settings: MixSettings, *, requested: bool) -> tuple
     return msgspec.structs.replace(settings, streams=[stream]), str(result)
 
 
-def refuse(context: Context, settings: MixSettings) -> None:
+def refuse(context: Context, settings: "MixSettings") -> None:
     """Raise ConfigError for a mix with a set of the sample alone.
 
     Raises:
