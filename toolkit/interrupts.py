@@ -51,7 +51,7 @@ class _Note:
 
 
 @dataclass
-class _Process:
+class _ProcessSignals:
     """The received signals of this process, shared by its sessions.
 
     Handlers run in the main thread, between any two steps of it: they make one object, and take no lock.
@@ -69,7 +69,7 @@ class _Process:
     stopped: bool = False
 
 
-_process = _Process()
+_process = _ProcessSignals()
 
 
 def is_terminated() -> bool:

@@ -53,7 +53,7 @@ from toolkit.storage.record_log import Group
 from toolkit.tag import run as tagging
 from toolkit.tag.plan import Plan, build
 from toolkit.tag.run import AttributesOutput, ShardToTag
-from toolkit.tag.steps import Values, values_of
+from toolkit.tag.steps import BatchValues, values_of
 from toolkit.text.batch import Batch
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ class _EncodedBlock(NamedTuple):
         batch: Documents, in their own process.
     """
 
-    values: Values
+    values: BatchValues
     encoded: Encoded | Failure | None
     batch: Batch | None
 
@@ -337,7 +337,7 @@ class _BlockEncoder:
         return _EncodedBlock(result._replace(columns={}), encoded or self._failure, None)
 
 
-_NOTHING = Values([], [], {})
+_NOTHING = BatchValues([], [], {})
 
 
 def ingest_together(tasks: list[Task[InputToPass]], report: Report) -> list[Result[IngestedInput]]:

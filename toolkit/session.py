@@ -2,7 +2,7 @@
 
 a command, a call, a `Dataset`: Session() ──bound──> `current()` in all that it calls, and in its threads
   ├── `part(here=True)` ──> its processes on this machine (`toolkit.execution.pool`)
-  └── `part()`, in the function of each task (`InSession`) ──> any machine ──> `Answer`: the hosts that answered there
+  └── `part()`, in the function of each task (`InSession`) ──> elsewhere ──> `TaskAnswer`: the hosts that answered there
 
 What a module keeps for a command (stores, record logs, listings) it keeps by `Session.get_or_make`, or by `cached`.
 """
@@ -191,7 +191,7 @@ def cached(size: int) -> Callable[[Callable[Q, T]], Cached[Q, T]]:
 
 
 @dataclass(frozen=True)
-class Answer(Generic[T]):
+class TaskAnswer(Generic[T]):
     """The value of a task, and the reachable hosts."""
 
     value: T
@@ -209,11 +209,11 @@ class InSession(Generic[P, A, T]):
     part: Part
     function: Callable[[P, A], T]
 
-    def __call__(self, payload: P, report: A) -> Answer[T]:
+    def __call__(self, payload: P, report: A) -> TaskAnswer[T]:
         session = current()
         if session.id == self.part.id:
             session.learn(self.part)
         else:
             _current.set(session := Session.of(self.part))
         value = self.function(payload, report)
-        return Answer(value, frozenset(session.hosts - self.part.hosts))
+        return TaskAnswer(value, frozenset(session.hosts - self.part.hosts))

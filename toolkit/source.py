@@ -24,7 +24,7 @@ from toolkit.errors import ConfigError, ToolkitError, mismatch, short
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import Work, log_of_dataset, run_batch
 from toolkit.mix.join import JoinedShard
-from toolkit.mix.joined_sets import Joined, JoinedDataset, JoinedSet, Key
+from toolkit.mix.joined_sets import Joined, JoinedDataset, JoinedKey, JoinedSet
 from toolkit.records import sets as records
 from toolkit.records.foreign import External, ExternalContent, look_at, types_of, values_of
 from toolkit.rules.expressions import sets_read
@@ -132,7 +132,7 @@ class Resolved:
                             return f"; {file}:{number} has {value} as {key.key}"
         return ""
 
-    def _passes(self, check: Callable[[list[JoinedSet]], object], i: int, key: Key, type_: Type) -> bool:
+    def _passes(self, check: Callable[[list[JoinedSet]], object], i: int, key: JoinedKey, type_: Type) -> bool:
         """Return True if a check passes with another type."""
         retyped = msgspec.structs.replace(key, type=schema.to_json(type_), default=False, present_type=None)
         keys = [retyped if item is key else item for item in self.sets[i].keys]
@@ -321,7 +321,9 @@ def resolve_sets(
                     f"rename one: {{set: {joined.set}, as: {{{key}: NEW_NAME}}}}"
                 )
             names[name] = joined.set
-            output = Key(key, name, schema.to_json(type_), present is not None, present and schema.to_json(present))
+            output = JoinedKey(
+                key, name, schema.to_json(type_), present is not None, present and schema.to_json(present)
+            )
             if of := results.get(key):
                 output = msgspec.structs.replace(
                     output, settings=of.settings, code=of.code, descriptions=of.descriptions, models=of.models

@@ -24,14 +24,14 @@ from toolkit.exchange.thresholds import Keys, KeySource, in_groups
 from toolkit.execution.executors import Report, Task
 from toolkit.mix.budget.bounds import find_bounds
 from toolkit.text.batch import Batch
-from toolkit.whole_corpus.kind import Block, Files, Work
+from toolkit.whole_corpus.kind import Files, ResolveJob, TextBlock
 from toolkit.whole_corpus.kinds.rank import rank_scores
 from toolkit.whole_corpus.kinds.sample import choose
 from toolkit.whole_corpus.near import components
 from toolkit.whole_corpus.near.decisions import plan
 from toolkit.whole_corpus.near.minhash import row_type
 from toolkit.whole_corpus.records import SignatureRecord, SignedShard
-from toolkit.whole_corpus.score_runs import Layout, ScoresOutput
+from toolkit.whole_corpus.score_runs import RunLayout, ScoresOutput
 
 SHARD = 1_000_000
 GROUPS = 100
@@ -101,11 +101,11 @@ def signed(folder: Path, shard: int, rows: int) -> SignedShard:
     drawn, where = np.random.default_rng(shard), folder / "signatures" / f"{shard}"
     with ExitStack() as stack:
         files = Files(str(where), stack)
-        output = ScoresOutput(files, Layout(1, 0, labels=False))
+        output = ScoresOutput(files, RunLayout(1, 0, labels=False))
         for first in range(0, rows, 1 << 16):
             count = min(1 << 16, rows - first)
             labels = [f"g{number:02}" for number in (GROUPS * drawn.random(count) ** 3).astype(int).tolist()]
-            output.add(Block(first, Batch([]), [True] * count, {}), [labels], [drawn.random(count).tolist()], [])
+            output.add(TextBlock(first, Batch([]), [True] * count, {}), [labels], [drawn.random(count).tolist()], [])
         output.flush()
     return _recorded(folder, shard, rows, files, {"ranked": rows}, msgspec.to_builtins(output.runs))
 
@@ -170,15 +170,15 @@ def main(folder: Path, rows: int) -> None:
         )
 
     def ranks(steps: Steps) -> None:
-        rank_scores(Work(shards, work, work, "", refit=False, memory=MEMORY, run=steps.run), 0)
+        rank_scores(ResolveJob(shards, work, work, "", refit=False, memory=MEMORY, run=steps.run), 0)
 
     def near(steps: Steps) -> None:
-        work_ = Work(shards, work, work, "", refit=False, memory=MEMORY, run=steps.run)
+        work_ = ResolveJob(shards, work, work, "", refit=False, memory=MEMORY, run=steps.run)
         comparing = components.Comparing(
             bands=BANDS, size=None, jaccard=0.8, containment=1.0, descending=False, ranks="", warn=1.0
         )
         places = [components.ShardPlace(folder=each.path(""), rows=each.record.rows) for each in shards]
-        layout = components.Layout(comparing=comparing, memory=MEMORY, shards=places, own=0, fates=work)
+        layout = components.ResolutionLayout(comparing=comparing, memory=MEMORY, shards=places, own=0, fates=work)
         components.save_layout(work_.scratch, layout)
         plan(work_, comparing, work_.scratch)
 

@@ -114,7 +114,7 @@ def _run(lot: random.Random, name: str, labels: list[str], documents: int, *, ho
             )
         ],
         stages=[
-            facts.Stage(stage=stage, set=made, documents=rows, bytes=rows * 4100, seconds=seconds)
+            facts.StageWork(stage=stage, set=made, documents=rows, bytes=rows * 4100, seconds=seconds)
             for stage, made, seconds in (
                 ("ingest", "", 41.2),
                 ("tag", "lines-0", 92.4),
@@ -212,7 +212,7 @@ def _rule(rule: tuple[Any, ...], labels: list[str], sizes: list[int], lot: rando
     )
 
 
-def _groups(by: str, lot: random.Random, rows: int) -> facts.Groups:
+def _groups(by: str, lot: random.Random, rows: int) -> facts.LargestGroups:
     values: list[str | None] = {
         "source": ["cc"],
         "host": [None, *(f"www{place}.example.org" for place in range(40))],
@@ -222,7 +222,7 @@ def _groups(by: str, lot: random.Random, rows: int) -> facts.Groups:
         facts.Group(value=value, before=sizes_of(size := rows // (place + 3)), after=sizes_of(int(size * lot.random())))
         for place, value in enumerate(values)
     ]
-    return facts.Groups(
+    return facts.LargestGroups(
         by=by,
         values=len(values) + 900,
         top=top,

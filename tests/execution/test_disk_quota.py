@@ -17,7 +17,7 @@ from toolkit.execution.executors import Executor, Report, Task, ignore_start
 from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.executors.local import Local, LocalSettings
 from toolkit.execution.executors.ray import Ray, RaySettings
-from toolkit.execution.workers import Chosen, Workers, read
+from toolkit.execution.workers import ExecutorChoice, Workers, read
 from toolkit.stages import disk_quota
 from toolkit.stages.disk_quota import NO_DISK, DiskEstimate, DiskQuota, QuotaExceeded, bytes_in
 from toolkit.storage_options import Size
@@ -198,7 +198,7 @@ def test_executors_let_tasks_wait_that_are_not_admitted(made: Callable[[Callable
 # The section ``executor:``.
 
 
-def settings(text: str) -> Chosen:
+def settings(text: str) -> ExecutorChoice:
     source = parse(f"processes: 2\nexecutor:\n{text}" if text else "processes: 2", "c.yaml")
     return read(source.value.get("executor", {}), source, None)
 
@@ -206,21 +206,24 @@ def settings(text: str) -> Chosen:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", Chosen(Local, LocalSettings())),
-        ("  recycle: 3", Chosen(Local, LocalSettings(recycle=3))),
-        ("  {type: local, memory: 4 GB}", Chosen(Local, LocalSettings(memory=Size(4_000_000_000)))),
-        ("  type: in_process", Chosen(InProcess, ConfigStruct())),
-        ("  type: ray", Chosen(Ray, RaySettings(address="auto", cpus=1, memory=None, retries=3, in_flight=None))),
+        ("", ExecutorChoice(Local, LocalSettings())),
+        ("  recycle: 3", ExecutorChoice(Local, LocalSettings(recycle=3))),
+        ("  {type: local, memory: 4 GB}", ExecutorChoice(Local, LocalSettings(memory=Size(4_000_000_000)))),
+        ("  type: in_process", ExecutorChoice(InProcess, ConfigStruct())),
+        (
+            "  type: ray",
+            ExecutorChoice(Ray, RaySettings(address="auto", cpus=1, memory=None, retries=3, in_flight=None)),
+        ),
         (
             "  {type: ray, address: 'head:6379', cpus: 2, memory: 1 GiB, retries: 0, in_flight: 9, recycle: 5}",
-            Chosen(
+            ExecutorChoice(
                 Ray,
                 RaySettings(address="head:6379", cpus=2, memory=Size(1 << 30), retries=0, in_flight=9, recycle=5),
             ),
         ),
     ],
 )
-def test_what_is_left_out_has_a_default(text: str, expected: Chosen) -> None:
+def test_what_is_left_out_has_a_default(text: str, expected: ExecutorChoice) -> None:
     assert settings(text) == expected
 
 

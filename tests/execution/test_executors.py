@@ -54,7 +54,7 @@ def collect(
 
 def test_without_a_number_there_are_as_many_processes_as_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "available_cores", lambda: 3)
-    chosen = workers.Chosen(Local, LocalSettings())
+    chosen = workers.ExecutorChoice(Local, LocalSettings())
     found = workers.Workers(chosen, None, ignore, lambda name: None).executor(2)
     assert isinstance(found, Local)
     assert found.processes == 3

@@ -20,7 +20,7 @@ from tests.pipeline.test_fetch import write_release
 from tests.pipeline.test_origins import Corpora
 from toolkit.errors import ConfigError
 from toolkit.storage.outputs import NamedOutput
-from toolkit.view.labels import LabelQuestion, Labels
+from toolkit.view.labels import LabelFile, LabelQuestion
 
 ROWS = ("link", "fifo", "device", "socket", "changed")
 
@@ -211,7 +211,7 @@ def test_a_viewer_keeps_labels_in_a_file_only(row: str, tmp_path: Path) -> None:
     kinds = {"fifo": stat.S_IFIFO, "device": stat.S_IFCHR, "socket": stat.S_IFSOCK}
     os.mknod(tmp_path / "labels.jsonl", kinds[row] | 0o600, os.makedev(1, 3) if row == "device" else 0)
     before = (tmp_path / "labels.jsonl").lstat()
-    labels = Labels(str(tmp_path / "labels.jsonl"), [LabelQuestion("q", ("a", "b"))], "ann")
+    labels = LabelFile(str(tmp_path / "labels.jsonl"), [LabelQuestion("q", ("a", "b"))], "ann")
     with pytest.raises(ConfigError, match="--labels: expected a file in an existing folder"):
         labels.__enter__()
     assert (tmp_path / "labels.jsonl").lstat() == before

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
-from toolkit.ingest.reading.rows import Documents
+from toolkit.ingest.reading.rows import InputRows
 from toolkit.ingest.tables import arrow
 
 pa = pytest.importorskip("pyarrow", reason="Parquet files need pyarrow")
@@ -139,8 +139,8 @@ def test_rules_decide_over_columns_as_over_rows(seed: int, project: Project, mon
     project.mixes(*rules, attributes=["c-0"], label=label, format="parquet", unicode_words=True, allow_empty=True)
     monkeypatch.setattr(arrow, "HELD", 1000)
     found = []
-    for of_table in (Documents._of_table, lambda *_: None):
-        monkeypatch.setattr(Documents, "_of_table", of_table)
+    for of_table in (InputRows._of_table, lambda *_: None):
+        monkeypatch.setattr(InputRows, "_of_table", of_table)
         told = project.ok("mix", "--json").json
         found.append((told.pop("rules"), told, tree(project.out), (project.out / ".toolkit/manifest.json").read_text()))
         shutil.rmtree(project.out)

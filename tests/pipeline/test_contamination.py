@@ -16,7 +16,7 @@ from tests.storage.conftest import bucket, seaweed
 from toolkit import Document
 from toolkit.text import LineTable, Words
 from toolkit.whole_corpus.kinds import contamination
-from toolkit.whole_corpus.kinds.contamination.items import Index, Item
+from toolkit.whole_corpus.kinds.contamination.items import BenchmarkItem, Index
 
 __all__ = ["bucket", "seaweed"]
 
@@ -45,7 +45,7 @@ def grams(text: str, n: int, min_words: int) -> set[tuple[str, ...]]:
     return {tuple(words[i : i + n]) for i in range(len(words) - n + 1)}
 
 
-def slowly(items: list[Item], text: str, n: int, min_words: int) -> dict[str, Any]:
+def slowly(items: list[BenchmarkItem], text: str, n: int, min_words: int) -> dict[str, Any]:
     """The value of a document."""
     wanted = {item.name: {g for each in item.texts for g in grams(each, n, min_words)} for item in items}
     words = words_of(text)
@@ -91,7 +91,7 @@ texts = st.lists(st.tuples(pieces, between), max_size=25).map(lambda some: "".jo
 def test_what_is_found_is_what_a_slow_look_finds(
     given_items: list[list[str]], documents: list[str], n: int, min_words: int
 ) -> None:
-    items = [Item("b", str(i), each) for i, each in enumerate(given_items)]
+    items = [BenchmarkItem("b", str(i), each) for i, each in enumerate(given_items)]
     parts = [text for each in given_items for text in each][:3]
     documents = [*documents, " ".join([*documents[:1], *parts]).upper().replace(" ", "\n"), ""]
     found = contamination._find_items(

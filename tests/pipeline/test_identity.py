@@ -259,7 +259,7 @@ def test_what_was_checked_is_not_read_again(numbering: Project, monkeypatch: pyt
     searched: list[list[str]] = []
     find = identity.find_duplicate_ids
 
-    def noted(shards: Sequence[identity.Documents], *rest: Any) -> Any:
+    def noted(shards: Sequence[identity.ShardDocuments], *rest: Any) -> Any:
         searched.append([shard.name.rpartition("/")[2] for shard in shards])
         return find(shards, *rest)
 

@@ -7,13 +7,13 @@ import pytest
 
 from toolkit.data.urls import url_of
 from toolkit.errors import DataError
-from toolkit.rules.blocklist import Blocklist, Entries
+from toolkit.rules.blocklist import BlocklistEntries, Entries
 
 
-def blocklist(tmp_path: Path, *lines: str | bytes, entries: Entries = "any", end: bytes = b"\n") -> Blocklist:
+def blocklist(tmp_path: Path, *lines: str | bytes, entries: Entries = "any", end: bytes = b"\n") -> BlocklistEntries:
     path = tmp_path / "list.txt"
     path.write_bytes(b"".join((line.encode() if isinstance(line, str) else line) + end for line in lines))
-    return Blocklist([str(path)], entries)
+    return BlocklistEntries([str(path)], entries)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_an_entry_that_stands_twice_is_matched_in_both_places(tmp_path: Path) ->
     first.write_text("1\n2\n")
     none.write_bytes(gzip.compress(b"# nothing\n"))
     second.write_bytes(gzip.compress(b'{"id": "1"}'))
-    found = Blocklist([str(first), str(none), str(second)])
+    found = BlocklistEntries([str(first), str(none), str(second)])
     assert found.find("1", "s", None) == [0, 2]
     assert [found.show(number) for number in found.without([0])] == [f"{first}:2: 2", f'{second}:1: {{"id": "1"}}']
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.pipeline.conftest import Project, document, write_rows
 from toolkit.sql import printing
-from toolkit.sql.session import Column, query_error
+from toolkit.sql.session import ResultColumn, query_error
 
 HOSTILE = [
     "\x1b]0;title\x07\x1b[2J",
@@ -143,7 +143,7 @@ def test_a_query_that_needs_more_memory_goes_to_disk_and_leaves_nothing(
 
 def test_a_table_is_cut_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    columns = [Column("n", "BIGINT"), Column("text", "VARCHAR"), Column("other", "VARCHAR")]
+    columns = [ResultColumn("n", "BIGINT"), ResultColumn("text", "VARCHAR"), ResultColumn("other", "VARCHAR")]
     shown = printing.table(columns, [(1, "a" * 50, "b" * 50), (100, None, "é")]).splitlines()
     assert shown[0].split() == ["n", "text", "other"]
     assert [len(line) <= 40 for line in shown] == [True] * 4

@@ -20,7 +20,7 @@ from toolkit.interrupts import Terminated
 from toolkit.session import Session
 from toolkit.sql.printing import is_complete
 from toolkit.sql.session import Database
-from toolkit.sql.streams import Faults, Stream
+from toolkit.sql.streams import Faults, ScanStream
 from toolkit.sql.views import STREAM, View
 
 
@@ -143,7 +143,7 @@ def test_ctrl_c_before_a_query_begins_ends_it(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("signalled", [KeyboardInterrupt, Terminated])
 def test_a_signal_while_our_reader_works_is_no_error_of_the_query(signalled: type[BaseException]) -> None:
-    class Signalled(Stream):
+    class Signalled(ScanStream):
         def batches(self, columns: frozenset[str]) -> Iterator[dict[str, Any]]:
             yield {"n": pa.array([1])}
             raise signalled

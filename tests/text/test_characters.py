@@ -23,7 +23,7 @@ from toolkit.text import NUMBER as CODE_POINTS_NUMBER
 from toolkit.text import SPACE as CODE_POINTS_SPACE
 from toolkit.text import UPPER as CODE_POINTS_UPPER
 from toolkit.text import LineTable, count_code_points, count_marked, decomposed, lower_decomposed, split_lines
-from toolkit.text.json_strings import Decoded, decoded, encoded, placed, sound
+from toolkit.text.json_strings import DecodedTexts, decoded, encoded, placed, sound
 from toolkit.text.kernels.split_mix import sequence
 from toolkit.text.line_table import LineTable as JsonStringsLineTable
 from toolkit.text.normal_forms import SHORT
@@ -260,7 +260,7 @@ def test_logarithms_of_whole_numbers_do_not_depend_on_how_many_there_are() -> No
 # JSON strings as texts in UTF-8 are what msgspec makes of them.
 
 
-def _texts(found: Decoded) -> list[bytes]:
+def _texts(found: DecodedTexts) -> list[bytes]:
     return [found.lines.utf8[begin:end].tobytes() for begin, end in found.places.tolist()]
 
 

@@ -16,8 +16,8 @@ from toolkit.commands import view
 from toolkit.commands.view import Options
 from toolkit.config.settings import ConfigNode
 from toolkit.stages.dispatch import open_context
-from toolkit.view.answers import Answers
-from toolkit.view.labels import LabelQuestion, Labels
+from toolkit.view.answers import CorpusAnswers
+from toolkit.view.labels import LabelFile, LabelQuestion
 from toolkit.view.server import ViewServer
 
 LONG = "".join(f"line {i}\n" for i in range(60_000))
@@ -63,7 +63,7 @@ class Answer(NamedTuple):
 class Site:
     """The page of a dataset, and who asks it."""
 
-    def __init__(self, server: ViewServer, labels: Labels) -> None:
+    def __init__(self, server: ViewServer, labels: LabelFile) -> None:
         self.server, self.labels = server, labels
         self.port: int = server.server_address[1]
         self.token = server.token
@@ -116,9 +116,9 @@ def serving(config: dict[str, Any], labels: Path, *questions: LabelQuestion) -> 
         corpus = view.of_configuration(context)
         explainer = view.explainer_of(context, corpus) if context.has("mix") else None
         rules = view.rules_of(context) if context.has("mix") else []
-        with Labels(str(labels), asked, "ann") as held:
+        with LabelFile(str(labels), asked, "ann") as held:
             server = ViewServer(
-                Answers(corpus, held, explainer, rules, [each.name for each in corpus.sets]), debug=True
+                CorpusAnswers(corpus, held, explainer, rules, [each.name for each in corpus.sets]), debug=True
             )
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
             try:

@@ -17,8 +17,8 @@ from tests.view.sites import Site, serving
 from toolkit.commands import view
 from toolkit.commands.view import Options
 from toolkit.stages.dispatch import open_context
-from toolkit.view.answers import Answers
-from toolkit.view.labels import LabelQuestion, Labels
+from toolkit.view.answers import CorpusAnswers
+from toolkit.view.labels import LabelFile, LabelQuestion
 from toolkit.view.server import ViewServer
 
 IDS = [id_of(shard, i) for shard, texts in SMALL.items() for i in range(1, len(texts) + 1)]
@@ -29,8 +29,10 @@ def _at_path(path: Path) -> Iterator[Site]:
     """Serve what lies at a path."""
     with open_context(Options(targets=(str(path),), quiet=True)) as context:
         corpus = view.of_path(context, str(path))
-        with Labels(str(path.parent / "l.jsonl"), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
-            server = ViewServer(Answers(corpus, labels, None, [], [each.name for each in corpus.sets]), debug=True)
+        with LabelFile(str(path.parent / "l.jsonl"), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
+            server = ViewServer(
+                CorpusAnswers(corpus, labels, None, [], [each.name for each in corpus.sets]), debug=True
+            )
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
             try:
                 yield Site(server, labels)

@@ -21,7 +21,7 @@ from tests.view.sites import lay_out, serving
 from tests.waiting import PATIENCE, wait_until
 from toolkit.errors import ConfigError, DataError
 from toolkit.storage.stores.local.scratch import append_line
-from toolkit.view.labels import LabelQuestion, Labels, question_of
+from toolkit.view.labels import LabelFile, LabelQuestion, question_of
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -80,7 +80,7 @@ def test_the_labels_of_others_stay(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     asking = LabelQuestion("q", ("a", "b"))
     for who, label in (("ann", "a"), ("bob", "b"), ("ann", "b")):
-        with Labels(str(path), [asking], who) as labels:
+        with LabelFile(str(path), [asking], who) as labels:
             labels.put("s", "1", "q", label)
     [row] = _rows(path)
     said = {each["completed_by"]: each["result"][0]["value"]["choices"] for each in row["annotations"]}
@@ -106,7 +106,7 @@ def _said(path: Path) -> dict[tuple[str, str], str]:
 def test_what_others_write_meanwhile_stays(tmp_path: Path) -> None:
     """A colleague appends, an editor puts another file in place of it, git takes lines away; then a label is given."""
     path = tmp_path / "labels.jsonl"
-    with Labels(str(path), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
+    with LabelFile(str(path), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
         labels.put("s", "1", "q", "a")
         with path.open("ab") as file:
             file.write(_line("2", "b", "bob"))
@@ -127,7 +127,7 @@ def test_what_others_write_meanwhile_stays(tmp_path: Path) -> None:
 
 def test_of_two_labels_the_later_one_counts_and_the_change_is_told(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
-    with Labels(str(path), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
+    with LabelFile(str(path), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
         for id in "12":
             labels.put("s", id, "q", "a")
         path.write_bytes(_line("1", "b") + _line("2", "b") + _line("2", "a", "bob"))
@@ -142,7 +142,7 @@ def test_the_first_label_of_a_document_is_appended(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     path.write_bytes(_line("0", "b", "bob").rstrip())
     before = path.stat().st_ino
-    with Labels(str(path), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
+    with LabelFile(str(path), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
         for id in "123":
             labels.put("s", id, "q", "a")
     assert path.stat().st_ino == before
@@ -159,7 +159,7 @@ def test_a_file_that_vanishes_before_a_label_is_appended_is_made_again(
         monkeypatch.undo()
         append_line(file, line)
 
-    with Labels(str(path), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
+    with LabelFile(str(path), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
         labels.put("s", "1", "q", "a")
         monkeypatch.setattr("toolkit.view.labels.append_line", vanish)
         assert labels.put("s", "2", "q", "b") == {"q": "b"}
@@ -171,7 +171,7 @@ def test_lines_of_one_document_that_git_has_merged_become_one(tmp_path: Path) ->
     """Of each person the later one counts; `align` takes a document once."""
     path = tmp_path / "labels.jsonl"
     path.write_bytes(_line("1", "a") + _line("2", "a") + _line("1", "b", "bob") + _line("1", "b"))
-    with Labels(str(path), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
+    with LabelFile(str(path), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
         assert labels.of("s", "1") == {"q": "b"}
     assert [row["data"]["document_id"] for row in _rows(path)] == ["1", "2"]
     assert _said(path) == {("1", "ann"): "b", ("1", "bob"): "b", ("2", "ann"): "a"}
@@ -179,7 +179,7 @@ def test_lines_of_one_document_that_git_has_merged_become_one(tmp_path: Path) ->
 
 def test_a_conflict_that_git_has_left_is_told_and_stays(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
-    with Labels(str(path), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
+    with LabelFile(str(path), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
         labels.put("s", "1", "q", "a")
         conflict = _line("1", "a") + b"<<<<<<< HEAD\n" + _line("2", "a")
         path.write_bytes(conflict)
@@ -193,7 +193,7 @@ def test_a_conflict_that_git_has_left_is_told_and_stays(tmp_path: Path) -> None:
 
 def test_a_line_that_cannot_be_made_durable_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "labels.jsonl"
-    with Labels(str(path), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
+    with LabelFile(str(path), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
         labels.put("s", "1", "q", "a")
         before = path.read_bytes()
 
@@ -210,9 +210,9 @@ def test_a_line_that_cannot_be_made_durable_does_not_stay(tmp_path: Path, monkey
 
 def test_two_do_not_write_one_file(tmp_path: Path) -> None:
     path = str(tmp_path / "labels.jsonl")
-    with Labels(path, [LabelQuestion("q", ("a", "b"))], "ann") as labels:
+    with LabelFile(path, [LabelQuestion("q", ("a", "b"))], "ann") as labels:
         labels.put("s", "1", "q", "a")
-        with pytest.raises(ConfigError, match="another `toolkit view` has open"), Labels(path, [], "bob"):
+        with pytest.raises(ConfigError, match="another `toolkit view` has open"), LabelFile(path, [], "bob"):
             pass
     assert sorted(os.listdir(tmp_path)) == ["labels.jsonl"]
 
@@ -227,7 +227,7 @@ def test_a_disk_that_refuses_is_not_taken_for_another_viewer(tmp_path: Path, mon
         return look(asked, *rest, **options)
 
     monkeypatch.setattr(os, "stat", stat)
-    with pytest.raises(PermissionError), Labels(str(path), [LabelQuestion("q", ("a", "b"))], "ann"):
+    with pytest.raises(PermissionError), LabelFile(str(path), [LabelQuestion("q", ("a", "b"))], "ann"):
         pass
     monkeypatch.undo()
     assert os.listdir(tmp_path) == []
@@ -249,7 +249,7 @@ def test_a_file_of_others_is_refused_and_stays(tmp_path: Path, content: bytes) -
     path.write_bytes(content)
     with (
         pytest.raises(DataError, match=r"labels.jsonl:1: expected labels as `toolkit view` writes them"),
-        Labels(str(path), [], "a"),
+        LabelFile(str(path), [], "a"),
     ):
         pass
     assert path.read_bytes() == content
@@ -258,12 +258,12 @@ def test_a_file_of_others_is_refused_and_stays(tmp_path: Path, content: bytes) -
 @pytest.mark.parametrize("path", ["s3://bucket/labels.jsonl", "none/labels.jsonl", "."])
 def test_labels_are_in_a_file_of_this_machine(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match="--labels: expected a file"), Labels(path, [], "ann"):
+    with pytest.raises(ConfigError, match="--labels: expected a file"), LabelFile(path, [], "ann"):
         pass
 
 
 def test_a_label_that_cannot_be_written_is_not_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Labels(str(tmp_path / "labels.jsonl"), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
+    with LabelFile(str(tmp_path / "labels.jsonl"), [LabelQuestion("q", ("a", "b"))], "ann") as labels:
         labels.put("s", "1", "q", "a")
 
         def full(*_: object) -> None:
@@ -354,7 +354,7 @@ def test_labels_behind_a_link_stay_there_and_are_open_to_no_more_people(tmp_path
     target.parent.mkdir()
     target.touch(0o600)
     link.symlink_to(target)
-    with Labels(str(link), [LabelQuestion("verdict", ("keep", "drop"))], "ann") as labels:
+    with LabelFile(str(link), [LabelQuestion("verdict", ("keep", "drop"))], "ann") as labels:
         labels.put("s", "a", "verdict", "keep")
     assert (link.is_symlink(), target.stat().st_mode & 0o777, len(_rows(target))) == (True, 0o600, 1)
     assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["labels.jsonl"]

@@ -17,7 +17,7 @@ from toolkit.config.settings import ConfigNode
 from toolkit.errors import ToolkitError
 from toolkit.whole_corpus import score_runs as runs
 from toolkit.whole_corpus import section
-from toolkit.whole_corpus.score_runs import Steps, added, stepped, steps_of, thinned
+from toolkit.whole_corpus.score_runs import RankSteps, added, stepped, steps_of, thinned
 
 Row = dict[str, Any]
 
@@ -93,7 +93,7 @@ def test_ranks_from_knots_are_within_their_error(parts: list[list[float]], error
     _check_within(steps_of(whole, error), whole, error / 2)
 
 
-def _check_within(found: Steps, scores: Any, error: float) -> None:
+def _check_within(found: RankSteps, scores: Any, error: float) -> None:
     asked = np.unique(scores)
     exact = np.array([((scores < each).sum() + (scores == each).sum() / 2) / len(scores) for each in asked])
     ranks = stepped(found.scores, found.at, found.between, asked)

@@ -22,8 +22,8 @@ from toolkit.exchange.thresholds import Keys, KeySource
 from toolkit.rules.rule import sample_hash
 from toolkit.whole_corpus import section
 from toolkit.whole_corpus.kinds.sample import (
-    Chosen,
     Sample,
+    StratumChoice,
     allot,
     choose,
     equal_quotas,
@@ -125,7 +125,7 @@ class _Given(KeySource):
             yield Keys(stratum, keys, np.ones(len(mine)), places)
 
 
-def _is_chosen(found: Chosen, key: int, shard: int, row: int) -> bool:
+def _is_chosen(found: StratumChoice, key: int, shard: int, row: int) -> bool:
     return key < found.below or (shard, row) in found.ties
 
 

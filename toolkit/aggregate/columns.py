@@ -116,7 +116,7 @@ def decoding(rules: RuleSet, names: Iterable[str]) -> RuleSet:
     return result
 
 
-def rows_of(work: JoinedShard, rules: RuleSet, columns: Columns) -> Iterator[keys.Rows]:
+def rows_of(work: JoinedShard, rules: RuleSet, columns: Columns) -> Iterator[keys.CountedRows]:
     """Yield the documents of a shard without their texts.
 
     Args:
@@ -132,7 +132,7 @@ def rows_of(work: JoinedShard, rules: RuleSet, columns: Columns) -> Iterator[key
         sizes = np.zeros((len(chars), len(COLUMNS)), dtype=np.int64)
         sizes[:, 0], sizes[:, 1], sizes[:, 2], sizes[:, 3] = lines[here], chars, size, words[here]
         named = {kind: [columns.values[kind][i] for i in place[here].tolist()] for kind, place in places.items()}
-        yield keys.Rows(number, arguments, sizes, named)
+        yield keys.CountedRows(number, arguments, sizes, named)
         number += len(chars)
 
 

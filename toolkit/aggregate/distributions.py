@@ -132,7 +132,7 @@ class Distribution(msgspec.Struct, kw_only=True):
     buckets: Histogram | None = None
 
 
-class _Counting:
+class _DistributionCounts:
     """Counts of the values of one distribution."""
 
     def __init__(self, kind: Kind) -> None:
@@ -193,7 +193,7 @@ class Distributions:
     """Distributions of some attributes, by label."""
 
     def __init__(self) -> None:
-        self._by_key: dict[tuple[str, str], _Counting] = {}
+        self._by_key: dict[tuple[str, str], _DistributionCounts] = {}
 
     def add(self, label: str, leaf: Leaf, values: Iterable[Any]) -> None:
         """Add values of documents of a label."""
@@ -204,7 +204,7 @@ class Distributions:
         for other in distributions:
             self._of(other.label, other.attribute, other.kind).merge(other)
 
-    def _of(self, label: str, attribute: str, kind: Kind) -> _Counting:
+    def _of(self, label: str, attribute: str, kind: Kind) -> _DistributionCounts:
         result = self._by_key.get((label, attribute))
         if result is None:
             if len(self._by_key) >= MOST:
@@ -212,7 +212,7 @@ class Distributions:
                     f"expected at most {MOST:,} distributions, of attributes by label, got more; "
                     "name fewer with --attribute, or give another --label"
                 )
-            result = self._by_key[label, attribute] = _Counting(kind)
+            result = self._by_key[label, attribute] = _DistributionCounts(kind)
         return result
 
     def finished(self) -> list[Distribution]:
@@ -223,7 +223,7 @@ class Distributions:
 
 def merge_labels(distributions: Sequence[Distribution]) -> Distribution:
     """Return the distributions of all labels of one attribute as one."""
-    counter = _Counting(distributions[0].kind)
+    counter = _DistributionCounts(distributions[0].kind)
     for distribution in distributions:
         counter.merge(distribution)
     return counter.finished("", distributions[0].attribute)

@@ -32,7 +32,7 @@ BAR_CHARS = 50
 """Letters of the longest bar in the terminal."""
 
 
-class Bin(msgspec.Struct, frozen=True):
+class HistogramBar(msgspec.Struct, frozen=True):
     """A bar: of numbers from `low` to below `high` (the last with it), or of one value."""
 
     title: str
@@ -54,7 +54,7 @@ class Bars(msgspec.Struct, kw_only=True):
     """
 
     attribute: str
-    bins: list[Bin]
+    bins: list[HistogramBar]
     nulls: int
     no_lists: int
     thresholds: list[Threshold]
@@ -79,9 +79,9 @@ class Bars(msgspec.Struct, kw_only=True):
             )
         else:
             ranked = sorted(distribution.values, key=lambda value: (-value[1], value[0]))
-            bins = [Bin(display(value), count) for value, count in ranked[:BINS]]
+            bins = [HistogramBar(display(value), count) for value, count in ranked[:BINS]]
             if rest := ranked[BINS:]:
-                bins.append(Bin(f"{len(rest)} more", sum(count for _, count in rest)))
+                bins.append(HistogramBar(f"{len(rest)} more", sum(count for _, count in rest)))
         return cls(
             attribute=distribution.attribute,
             bins=bins,
@@ -104,7 +104,7 @@ class Bars(msgspec.Struct, kw_only=True):
         return {"attribute": self.attribute, "bins": bins, **missing, "thresholds": marked}
 
 
-def _ranges(distribution: Distribution) -> list[Bin]:
+def _ranges(distribution: Distribution) -> list[HistogramBar]:
     """Return bins of one width with round edges; of a long tail bins that end at powers of two."""
     assert distribution.buckets
     low, high = distribution.buckets.low, distribution.buckets.high
@@ -112,7 +112,7 @@ def _ranges(distribution: Distribution) -> list[Bin]:
     upper = quantile(listed, distribution.count, "0.75")
     edges = _powers(low, high) if low >= 0 and high > 64 and high > 32 * max(upper, 1) else _edges(low, high)
     counts = binned(listed, edges)
-    return [Bin(f"{a:.15g}", count, a, b) for a, b, count in zip(edges, edges[1:], counts, strict=False)]
+    return [HistogramBar(f"{a:.15g}", count, a, b) for a, b, count in zip(edges, edges[1:], counts, strict=False)]
 
 
 def _powers(low: float, high: float) -> list[float]:

@@ -36,7 +36,7 @@ _WITH_HOST = re.compile(
 )
 
 
-class Rows(NamedTuple):
+class CountedRows(NamedTuple):
     """Documents in a row, as they are counted.
 
     Attributes:
@@ -79,7 +79,7 @@ class Keys:
         self.rules = RuleSet(rules, names, arguments, label)
         self.needs_documents = self.rules.needs.documents or "rejected" in self.rules.needs.keys or "reason" in by
 
-    def of(self, rows: Rows) -> Iterator[list[str]]:
+    def of(self, rows: CountedRows) -> Iterator[list[str]]:
         """Yield the keys of documents, for each way to group.
 
         Raises:
@@ -99,7 +99,7 @@ class Keys:
                 yield _of_each(functools.partial(self._value, number), rows)
                 number += 1
 
-    def labels(self, rows: Rows) -> list[str]:
+    def labels(self, rows: CountedRows) -> list[str]:
         """Return the keys of the labels; errors as of `of`."""
         label = self.rules.label
         return _of_each(lambda *values: _json(label(*values)), rows) if label else [NOTHING] * len(rows.arguments)
@@ -109,7 +109,7 @@ class Keys:
         return bytes(result).decode()
 
 
-def _of_each(function: Callable[..., str], rows: Rows) -> list[str]:
+def _of_each(function: Callable[..., str], rows: CountedRows) -> list[str]:
     results: list[str] = []
     for values in rows.arguments:
         try:

@@ -97,7 +97,7 @@ CHARS = 600
 _SEED = b"sample\0"
 
 
-class Sample(msgspec.Struct, frozen=True, order=True):
+class SampledDocument(msgspec.Struct, frozen=True, order=True):
     """A document.
 
     Attributes:
@@ -126,25 +126,25 @@ class Samples:
 
     def __init__(self, number: int) -> None:
         self._number = number
-        self._least = Least[tuple[str, Sample]]()
+        self._least = Least[tuple[str, SampledDocument]]()
 
     def add(self, name: str, label: str, document: Document) -> None:
         """Add a document; name: what it is called where it has no id."""
         digest = xxhash.xxh3_64_hexdigest(_SEED + (document.id or name).encode(errors="surrogatepass"))
         if self._least.has_room(label, self._number, (digest,)):
             url, text = url_of({"metadata": document.metadata}) or "", document.text
-            sample = Sample(digest, label, document.id, url, len(text), text[:CHARS])
+            sample = SampledDocument(digest, label, document.id, url, len(text), text[:CHARS])
             self._least.add(label, self._number, [(digest, sample)])
 
-    def finish(self) -> list[Sample]:
+    def finish(self) -> list[SampledDocument]:
         """Return the samples, sorted."""
         return chosen((sample for some in self._least.items.values() for _, sample in some), self._number)
 
 
-def chosen(samples: Iterable[Sample], number: int) -> list[Sample]:
+def chosen(samples: Iterable[SampledDocument], number: int) -> list[SampledDocument]:
     """Return some samples, sorted, of as many labels as possible; those of some files are enough for all."""
     ranked = sorted(samples)
-    first: dict[str, Sample] = {}
+    first: dict[str, SampledDocument] = {}
     for sample in ranked:
         first.setdefault(sample.label, sample)
     selected = heapq.nsmallest(number, first.values())

@@ -83,7 +83,7 @@ Paths = Mapping[str, str]
 """Elements that loop variables stand for, such as ``line_language[]``; empty where there is no such name."""
 
 
-class Comparison(NamedTuple):
+class ThresholdPair(NamedTuple):
     """Two values in a rule's comparison. The walk yields each pair twice, with either of the two at the left.
 
     Attributes:
@@ -104,7 +104,7 @@ class Comparison(NamedTuple):
         return self.sign not in ("==", "!=")
 
 
-def comparisons(rule: Rule) -> Iterator[Comparison]:
+def comparisons(rule: Rule) -> Iterator[ThresholdPair]:
     """Yield all comparisons in a rule's expressions, inside loops, too."""
     for text in rule.expressions:
         try:
@@ -114,7 +114,7 @@ def comparisons(rule: Rule) -> Iterator[Comparison]:
         yield from _walk(tree, {}, turned=rule.KEEPS and text == rule.expression)
 
 
-def _walk(node: ast.AST, paths: Paths, *, turned: bool | None) -> Iterator[Comparison]:
+def _walk(node: ast.AST, paths: Paths, *, turned: bool | None) -> Iterator[ThresholdPair]:
     """Yield the comparisons below a node.
 
     Args:
@@ -135,8 +135,8 @@ def _walk(node: ast.AST, paths: Paths, *, turned: bool | None) -> Iterator[Compa
             for left, op, right in zip(operands, ops, others, strict=False):
                 if type(op) in _SIGNS:
                     written, exchanged = _SIGNS[type(op)]
-                    yield Comparison(left, written, right, paths, turned)
-                    yield Comparison(right, exchanged, left, paths, turned)
+                    yield ThresholdPair(left, written, right, paths, turned)
+                    yield ThresholdPair(right, exchanged, left, paths, turned)
     for part, part_turned in _parts(node, turned):
         yield from _walk(part, paths, turned=part_turned)
 
@@ -161,7 +161,7 @@ def _walk_loop(
     *,
     turned: bool | None,
     conditions: bool | None,
-) -> Iterator[Comparison]:
+) -> Iterator[ThresholdPair]:
     """Yield the comparisons in a loop, with its variables resolved.
 
     Args:

@@ -213,14 +213,14 @@ def _batches(entry: Entry, source: Input) -> Iterator[Sequence[Draft]]:
         raise DataError(message, path=error.path, line=error.line, id=error.id) from None
 
 
-class _Named(msgspec.Struct, gc=False):
+class _DocumentNames(msgspec.Struct, gc=False):
     """The names of a document; its text is not read."""
 
     source: str
     id: str
 
 
-_NAMED = msgspec.json.Decoder(_Named)
+_NAMED = msgspec.json.Decoder(_DocumentNames)
 
 
 class ShardToRead(ConfigStruct):
@@ -275,7 +275,7 @@ def read_shard(task: ShardToRead, report: Report) -> ShardRead:
     if is_new := state is None:
         with row_index.indexing(dataset, shard, task.limit) as index:
             blocks = map(index.documents, index.lines.blocks())
-            names = ([_Named(document.source, document.id) for document in documents] for documents in blocks)
+            names = ([_DocumentNames(document.source, document.id) for document in documents] for documents in blocks)
             objects = _scatter_names(task, names, Position(report, index.lines.stored))
         state = index.state
     content, documents = state.content, state.rows
@@ -292,7 +292,7 @@ def read_shard(task: ShardToRead, report: Report) -> ShardRead:
     return once(task.stem + ".json", task.key(content), ShardRead, read)
 
 
-def _names_in(lines: ShardLines) -> Iterator[list[_Named]]:
+def _names_in(lines: ShardLines) -> Iterator[list[_DocumentNames]]:
     row = 0
     for block in lines.blocks():
         try:
@@ -302,7 +302,7 @@ def _names_in(lines: ShardLines) -> Iterator[list[_Named]]:
         row += len(block)
 
 
-def _scatter_names(task: ShardToRead, names_in: Iterable[list[_Named]], share: Position) -> list[str]:
+def _scatter_names(task: ShardToRead, names_in: Iterable[list[_DocumentNames]], share: Position) -> list[str]:
     """Scatter names, and return the objects."""
     file, row = task.dataset.file_of(task.shard), 0
     with Scatter(task.stem, _NAME, task.partitions) as scatter:
@@ -317,7 +317,7 @@ def _scatter_names(task: ShardToRead, names_in: Iterable[list[_Named]], share: P
     return scatter.objects
 
 
-class Layout(ConfigStruct):
+class JoinLayout(ConfigStruct):
     """The description of a join, in a file of the folder.
 
     Attributes:
@@ -345,7 +345,7 @@ class PartToJoin(ConfigStruct):
     last: int
 
 
-class Joined(ConfigStruct):
+class JoinMatches(ConfigStruct):
     """Matches between documents and values, of some partitions.
 
     Attributes:
@@ -364,13 +364,13 @@ class Joined(ConfigStruct):
     shared: list[tuple[int, int, str]]
 
 
-def join_part(task: PartToJoin, report: Report) -> Joined:
+def join_part(task: PartToJoin, report: Report) -> JoinMatches:
     """Scatter the rows of a set, once."""
-    layout = json_files.load_strictly(join(task.folder, LAYOUT), Layout)
+    layout = json_files.load_strictly(join(task.folder, LAYOUT), JoinLayout)
     assert layout is not None
     stem = join(task.folder, f"rows-{task.number:06d}")
     key = [layout.made_of, layout.shards, layout.starts, task.first, task.last]
-    return once(stem + ".json", key, Joined, lambda: _join(task, layout, stem))
+    return once(stem + ".json", key, JoinMatches, lambda: _join(task, layout, stem))
 
 
 def _same(*columns: Array) -> Array:
@@ -410,7 +410,7 @@ def _matches(values: Array, names: Array) -> tuple[Array, Array, Array]:
     return order, is_first, places
 
 
-def _join(task: PartToJoin, layout: Layout, stem: str) -> Joined:
+def _join(task: PartToJoin, layout: JoinLayout, stem: str) -> JoinMatches:
     values, lines = gather(task.folder, "values", task.first, task.last, _VALUE)
     names, documents = gather(task.folder, "names", task.first, task.last, _NAME)
     order, is_first, places = _matches(values, names)
@@ -439,7 +439,7 @@ def _join(task: PartToJoin, layout: Layout, stem: str) -> Joined:
         first = some[np.argsort(rows["row"][some])[:SHOWN]].tolist()
         return [(int(numbers[n]), int(names["row"][n]), _id(documents[n])) for n in first]
 
-    return Joined(
+    return JoinMatches(
         objects=scatter.objects,
         counts={"ids": int(is_first.sum()), "repeated": len(again), "missing": len(missing),
                 "surplus": len(surplus), "shared": len(shared)},
@@ -452,11 +452,11 @@ def _join(task: PartToJoin, layout: Layout, stem: str) -> Joined:
 
 
 def _id(name: bytes) -> str:
-    return msgspec.json.decode(name + b"}", type=_Named).id
+    return msgspec.json.decode(name + b"}", type=_DocumentNames).id
 
 
 def sum_up(
-    parts: Iterable[Joined], documents: int, inputs: Sequence[str], shards: Sequence[str]
+    parts: Iterable[JoinMatches], documents: int, inputs: Sequence[str], shards: Sequence[str]
 ) -> tuple[dict[str, int], dict[str, list[str]]]:
     """Return counts and examples of matches, by paths of documents and values."""
     parts = list(parts)

@@ -24,7 +24,7 @@ _BLOCKS = 4
 """Blocks of rows that are read at a time."""
 
 
-class ShardToWrite(ConfigStruct):
+class AlignWriteTask(ConfigStruct):
     """A shard, for writing its attributes.
 
     Attributes:
@@ -52,13 +52,13 @@ class WrittenShard(ConfigStruct):
     missing: int
 
 
-def is_done(work: ShardToWrite) -> bool:
+def is_done(work: AlignWriteTask) -> bool:
     """Return True if a shard's attributes are up to date."""
     state = row_index.current(work.dataset, work.shard)
     return ShardAttributes(work.dataset, work.set, work.shard, state).state(work.settings, ()).is_done
 
 
-def write_shard(work: ShardToWrite, report: Report) -> WrittenShard:
+def write_shard(work: AlignWriteTask, report: Report) -> WrittenShard:
     """Write the attributes of a shard.
 
     Raises:
@@ -135,11 +135,11 @@ def progress_of(dataset: Dataset, entry: section.Entry, shards: Sequence[str], l
 
 def works_to_write(
     dataset: Dataset, entry: section.Entry, schema: sets.SetSchema, shards: Sequence[str], folder: str, limit: int
-) -> list[ShardToWrite]:
+) -> list[AlignWriteTask]:
     """Return the writing of each shard of a set."""
     settings = {key: key_schema.settings for key, key_schema in schema.keys.items()}
     return [
-        ShardToWrite(
+        AlignWriteTask(
             dataset=dataset, shard=shard, set=entry.set, settings=settings, folder=folder, content="", limit=limit
         )
         for shard in shards

@@ -38,16 +38,16 @@ class Pair(NamedTuple):
     value: dict[str, Any]
 
 
-class _Row(msgspec.Struct):
+class _PairRow(msgspec.Struct):
     source: str
     id: str
     attributes: dict[str, Any]
 
 
-_ROW = msgspec.json.Decoder(_Row)
+_ROW = msgspec.json.Decoder(_PairRow)
 
 
-def _name(row: _Row | DocumentRow, place: str) -> Name:
+def _name(row: _PairRow | DocumentRow, place: str) -> Name:
     return (row.source, row.id, place) if place else (row.source, row.id)
 
 

@@ -447,13 +447,15 @@ DRAWN = 16
 """Bytes that a budget keeps of each document until the mix is published."""
 
 
-def _draws_size(work: drawing.ShardToDraw, text: float) -> float:
+def _draws_size(work: drawing.BudgetDrawTask, text: float) -> float:
     return 0.0 if exists(work.path) else text * DRAWN / DOCUMENT + FILES
 
 
 def _find_budget(context: Context, prepared: PreparedMix, budget: BudgetSettings, paths: Sequence[str]) -> PreparedMix:
     works, shared = prepared.works, not context.options.only_shows
-    tasks = tasks_of(works, [drawing.ShardToDraw(work, path, shared) for work, path in zip(works, paths, strict=True)])
+    tasks = tasks_of(
+        works, [drawing.BudgetDrawTask(work, path, shared) for work, path in zip(works, paths, strict=True)]
+    )
     needs = context.disk.estimates(tasks, _draws_size) if shared else None  # others write to scratch
     results = context.run("counting what the budget takes from", drawing.draw_shard, tasks, needs=needs)
     existing: list[str] = []

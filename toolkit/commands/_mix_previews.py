@@ -107,7 +107,7 @@ class MixComparison(CommandResult, kw_only=True):
     gained: dict[str, int]
     lost: dict[str, int]
     relabelled: dict[str, int]
-    samples: list[explaining.Sample]
+    samples: list[explaining.ChangedDocument]
     failed: list[str] = []
     sample: str | None = None
 
@@ -216,7 +216,7 @@ def explain(context: Context, prepared: PreparedMix, target: str | None, selecti
         _check_rule(selection.rule, [prepared])
     samples = selection.samples if target is None else 0
     tasks = [
-        Task(task.name, explaining.Target(task.payload, target, samples, selection.rule, selection.seed))
+        Task(task.name, explaining.ExplainTarget(task.payload, target, samples, selection.rule, selection.seed))
         for task in shard_tasks(prepared.works)
     ]
     results = context.run("explain", explaining.explain_shard, tasks)
@@ -355,7 +355,7 @@ def compare(
     ]
     results = context.run("compare", explaining.compare_shard, tasks)
     broken = [*prepared.unreadable.values(), *other.unreadable.values(), *failures(results)]
-    total = explaining.Comparison()
+    total = explaining.MixChanges()
     for result in results:
         if result.value:
             total.add(result.value)
@@ -366,7 +366,7 @@ def compare(
     return Outcome(text=tables.comparison(context.options.config or "", path, total), data=data, failures=broken)
 
 
-def _add_texts(context: Context, prepared: PreparedMix, comparison: explaining.Comparison) -> list[str]:
+def _add_texts(context: Context, prepared: PreparedMix, comparison: explaining.MixChanges) -> list[str]:
     """Give the samples their texts; return why that was not possible."""
     numbers: dict[str, set[int]] = {}
     for sample in comparison.samples:
@@ -374,7 +374,7 @@ def _add_texts(context: Context, prepared: PreparedMix, comparison: explaining.C
     limit = context.config.max_document_bytes
     works = {work.path: work for work in prepared.works}
     tasks = [
-        Task(path, explaining.Texts(works[path].dataset, works[path].shard, sorted(rows), limit))
+        Task(path, explaining.ShownTexts(works[path].dataset, works[path].shard, sorted(rows), limit))
         for path, rows in sorted(numbers.items())
     ]
     if not tasks:

@@ -10,7 +10,7 @@ from toolkit.data import excerpts
 from toolkit.errors import amount, short
 from toolkit.mix.budget.bounds import GroupBudget
 from toolkit.mix.effects.counts import NO_LABEL, RuleEffect, Totals
-from toolkit.mix.effects.explain import VALUE_CHARS, Comparison
+from toolkit.mix.effects.explain import VALUE_CHARS, MixChanges
 from toolkit.mix.effects.preview import LabelCount
 from toolkit.mix.publish import BudgetFound, LabelTotals, Manifest, Unseen
 from toolkit.rules.kinds import kind_called
@@ -243,7 +243,7 @@ def budget_data(budget: BudgetFound | None) -> dict[str, Any] | None:
     return {"unit": budget.unit, "groups": rows}
 
 
-def comparison(one: str, other: str, comparison: Comparison) -> str:
+def comparison(one: str, other: str, comparison: MixChanges) -> str:
     """Return lines about the changes between two configurations."""
     gained, lost = sum(comparison.gained.values()), sum(comparison.lost.values())
     relabelled = sum(comparison.relabelled.values())

@@ -66,7 +66,7 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
                 "drawing the sample",
                 sample.draw_shard,
                 shard_tasks(
-                    [sample.ShardToDraw(dataset=dataset, shard=name, seed=seed, limit=bound) for name in listed]
+                    [sample.SampleDrawTask(dataset=dataset, shard=name, seed=seed, limit=bound) for name in listed]
                 ),
             )
             if broken := failures(result):
@@ -77,7 +77,7 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
         results = _tag(context, sample.least(drawn, count), copied)
         if broken := failures(results):
             return _failed(dataset, broken)
-        output = sample.Sample(
+        output = sample.SampleRecord(
             documents=sum(result.value.documents for result in results if result.value),
             of=total,
             seed=seed,
@@ -131,7 +131,7 @@ def _failed(dataset: Dataset, broken: list[str]) -> Outcome:
     return Outcome(text=text, data={"sample": None, "failed": broken}, failures=broken)
 
 
-def _outcome(context: Context, dataset: Dataset, record: sample.Sample, files: list[str]) -> Outcome:
+def _outcome(context: Context, dataset: Dataset, record: sample.SampleRecord, files: list[str]) -> Outcome:
     drawn, plan = sample.dataset_of(dataset), sections.tags(context)
     worked = steps.work_done(plan, drawn, files, always=True)
     rows = [["set", "keys", "documents asked", "seconds"]]
@@ -204,7 +204,7 @@ def only_sampled(dataset: Dataset, names: list[str]) -> list[str]:
     return [name for name in missing if result and name in result.sets]
 
 
-def of(context: Context, names: list[str]) -> sample.Sample:
+def of(context: Context, names: list[str]) -> sample.SampleRecord:
     """Return the sample of the configuration's dataset, checked for some sets.
 
     Raises:

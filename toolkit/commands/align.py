@@ -66,7 +66,7 @@ def run(context: Context, options: Options) -> Outcome:
     if options.dry_run:
         return show_plan(context, {"align": {name: _describe(todo) for name, todo in todo.items()}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
-    making = _Making(context, dataset, shards)
+    making = _AlignedSets(context, dataset, shards)
     holds = {
         f"the set {entry.set}": json_files.json_digest(entry.recorded()) if context.share else "" for entry in entries
     }
@@ -83,7 +83,7 @@ def _describe(todo: Todo) -> dict[str, Any]:
     return {"inputs": todo.inputs, "values": types, "shards to write": todo.shards}
 
 
-class _Making:
+class _AlignedSets:
     """Makes sets, one after the other; one that cannot be made stops no other."""
 
     def __init__(self, context: Context, dataset: Dataset, shards: list[str]) -> None:
@@ -171,7 +171,7 @@ class _Making:
 
     def _join(
         self, folder: str, todo: Todo, read: list[joining.InputRead], shards: list[joining.ShardRead]
-    ) -> tuple[list[joining.Joined], list[int]]:
+    ) -> tuple[list[joining.JoinMatches], list[int]]:
         """Return the parts of the join, and each shard's row offset."""
         settle(self._run, folder, "values", [path for item in read for path in item.objects])
         settle(self._run, folder, "names", [path for shard in shards for path in shard.objects])
@@ -179,13 +179,13 @@ class _Making:
         contents = [[item.content for item in read], [shard.content for shard in shards]]
         made_of = json_files.json_digest([contents, [key.type for key in todo.schema.keys.values()]])
         hashes = [joining.shard_hash(self.dataset.file_of(shard)) for shard in self.shards]
-        layout = joining.Layout(made_of=made_of, keys=list(todo.schema.keys), shards=hashes, starts=starts)
+        layout = joining.JoinLayout(made_of=made_of, keys=list(todo.schema.keys), shards=hashes, starts=starts)
         json_files.save(join(folder, joining.LAYOUT), layout)
         tasks = [
             Task(f"part {i}", joining.PartToJoin(folder=folder, number=i, first=first, last=last))
             for i, (first, last) in enumerate(ranges(folder, ["values", "names"]))
         ]
-        parts: list[joining.Joined] = self._run("joining values and documents", joining.join_part, tasks)
+        parts: list[joining.JoinMatches] = self._run("joining values and documents", joining.join_part, tasks)
         settle(self._run, folder, "rows", [path for part in parts for path in part.objects])
         return parts, starts
 

@@ -73,7 +73,7 @@ def run(context: Context, options: Options) -> Outcome:
 
 class _ToAnnotate(NamedTuple):
     work: tagging.ShardToTag
-    asking: asking.Asking | batch.Batch
+    asking: asking.DirectRun | batch.BatchRun
 
 
 def _annotate_shard(todo: _ToAnnotate, report: Report) -> ShardDone | None:
@@ -150,9 +150,9 @@ class _Annotating:
         estimate = self._estimate(work, todo)
         return {"shards": todo, **_estimated(estimate, asking.annotator_of(work))}
 
-    def _estimate(self, work: tagging.ShardToTag, shards: list[str]) -> asking.Estimate:
+    def _estimate(self, work: tagging.ShardToTag, shards: list[str]) -> asking.RequestEstimate:
         """Return the pending requests of readable shards; of others it is told when their turn comes."""
-        estimate = asking.Estimate()
+        estimate = asking.RequestEstimate()
         for shard in shards:
             with suppress(ToolkitError):
                 asking.estimate(work, shard, estimate, again=self.options.retry_failed)
@@ -162,7 +162,7 @@ class _Annotating:
         """Annotate a set; return whether the next one may begin."""
         annotator, context = asking.annotator_of(work), self.context
         todo = [shard for shard in shards if self._outdated(name, work, shard)]
-        estimate = asking.Estimate()
+        estimate = asking.RequestEstimate()
         if todo and not self.options.quiet:
             estimate = self._estimate(work, todo)
             estimated = _estimated(estimate, annotator)
@@ -171,9 +171,9 @@ class _Annotating:
         sizes = self.dataset.sizes()
         again = self.options.retry_failed
         with (
-            asking.Asking(work, todo, again=again, expected=estimate.requests)
+            asking.DirectRun(work, todo, again=again, expected=estimate.requests)
             if annotator.batch_folder is None
-            else batch.Batch(work, again=again)
+            else batch.BatchRun(work, again=again)
         ) as asks:
             tasks = [
                 Task(
@@ -204,7 +204,7 @@ class _Annotating:
         self,
         name: str,
         annotator: Annotator,
-        asks: asking.Asking | batch.Batch,
+        asks: asking.DirectRun | batch.BatchRun,
         finished: list[ShardDone],
         failed: list[str],
     ) -> None:
@@ -245,7 +245,7 @@ class _Annotating:
                 f"\n{amount(broken, 'document')} failed; a rerun asks again what the server did not answer, "
                 "--retry-failed the others, too"
             )
-        if isinstance(asks, batch.Batch):
+        if isinstance(asks, batch.BatchRun):
             data["batch"] = {
                 "folder": asks.folder,
                 "files": asks.files,
@@ -276,7 +276,7 @@ def _cell(value: float) -> str:
     return f"{value:,.6f}" if isinstance(value, float) else f"{value:,}"
 
 
-def _estimated(estimate: asking.Estimate, annotator: Annotator) -> dict[str, Any]:
+def _estimated(estimate: asking.RequestEstimate, annotator: Annotator) -> dict[str, Any]:
     numbers: dict[str, Any] = {
         "documents": estimate.documents,
         "samples": estimate.samples,

@@ -14,7 +14,7 @@ from toolkit.errors import ConfigError, amount, mismatch, short
 from toolkit.execution.grouped import tasks_of
 from toolkit.inspect import comparing
 from toolkit.inspect.comparing import Comparison, Example, Pair, Part, parts_of
-from toolkit.mix.joined_sets import JoinedSet, Key
+from toolkit.mix.joined_sets import JoinedKey, JoinedSet
 from toolkit.stages.context import Context, Outcome, failures
 
 
@@ -121,7 +121,7 @@ def _pairs(targets: tuple[str, ...], sets: list[JoinedSet]) -> list[Pair]:
     """Return the keys to compare: those that are named; else those of one name, or the only ones of both sets."""
     named = [target.split(".")[1:] for target in targets]
     keys = [{key.key: key for key in joined.keys} for joined in sets]
-    named_keys: list[Key | None] = []
+    named_keys: list[JoinedKey | None] = []
     for target, joined, path in zip(targets, sets, named, strict=True):
         of_set = {key.key: key for key in joined.keys}
         if path and path[0] not in of_set:

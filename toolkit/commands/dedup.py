@@ -166,7 +166,7 @@ def make_plan(context: Context, plan: Plan, shards: list[str], *, refit: bool = 
     with context.lease(dataset.bookkeeping, dataset.attributes, holds):
         section.prepare(plan, dataset, overwrite=context.options.overwrite, write=True)
         record_logs.of(dataset)  # merged when the command ends, also where only its workers have asked for it
-        return _Making(context, dataset, plan, shards, refit=refit).outcome()
+        return _SetMaker(context, dataset, plan, shards, refit=refit).outcome()
 
 
 def check_limit(context: Context, dataset: Dataset, plan: Plan, shards: Sequence[str]) -> None:
@@ -205,7 +205,7 @@ _WHOLE = {
 }
 
 
-class _Making:
+class _SetMaker:
     """Makes the sets of a plan."""
 
     def __init__(self, context: Context, dataset: Dataset, plan: Plan, shards: list[str], *, refit: bool) -> None:

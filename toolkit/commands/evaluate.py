@@ -18,15 +18,15 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.execution.grouped import tasks_of
 from toolkit.learn.evaluate import plots
-from toolkit.learn.evaluate.judged import MAJORITY, SOURCE, Details, Estimate, Group, Judged, Paired
+from toolkit.learn.evaluate.judged import MAJORITY, SOURCE, Details, Estimate, GroupScores, Judged, Paired
 from toolkit.learn.evaluate.judging import Judge
 from toolkit.learn.evaluate.metrics import HEADLINES
 from toolkit.learn.evaluate.metrics import Task as What
 from toolkit.learn.evaluate.predictions import (
-    Answers,
+    KeyedLabels,
     LabelFiles,
-    Labels,
     Question,
+    ShardAnswers,
     ShardToAsk,
     ask_shard,
     binned_lengths,
@@ -85,7 +85,7 @@ def whole(result: Judged) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _differences(group: Group, heads: Mapping[str, str]) -> str:
+def _differences(group: GroupScores, heads: Mapping[str, str]) -> str:
     listed = [difference for difference in group.differences if difference.metrics]
     if not listed:
         return ""
@@ -150,12 +150,12 @@ def groups(by: str, result: Judged) -> str:
     return text + (f"\nand {more:,} smaller groups, {amount(documents, 'document')}" if more else "")
 
 
-def _first(pair: tuple[str, str], listed: Sequence[Group], result: Judged) -> str:
+def _first(pair: tuple[str, str], listed: Sequence[GroupScores], result: Judged) -> str:
     """Return the first headline metric with a comparison in some group."""
     return next((m for m in HEADLINES[result.task] if any(m in _of(group, pair) for group in listed)), "")
 
 
-def _of(group: Group, pair: tuple[str, str]) -> dict[str, Paired]:
+def _of(group: GroupScores, pair: tuple[str, str]) -> dict[str, Paired]:
     return next(
         (difference.metrics for difference in group.differences if (difference.one, difference.other) == pair), {}
     )
@@ -240,9 +240,9 @@ class Evaluation(CommandResult, kw_only=True):
     task: What
     level: str | None
     scale: Scale | None
-    all: Group
+    all: GroupScores
     details: dict[str, Details]
-    groups: dict[str, list[Group]]
+    groups: dict[str, list[GroupScores]]
     left_out: dict[str, dict[str, int]]
     baselines: dict[str, str]
     rounds: int
@@ -316,7 +316,7 @@ def run(context: Context, options: Options) -> Outcome:
     names = [text.strip().partition(".")[0] for text in (*options.targets, options.against)]
     dataset, over = questions.dataset_of(context, options.dataset, names, sampled=options.sample)
     spec = read_spec(options.against) if options.against.lstrip().startswith("{") else None
-    labels = Labels(spec, context.config.max_document_bytes) if spec else None
+    labels = KeyedLabels(spec, context.config.max_document_bytes) if spec else None
     expressions, groups = _questions(options, dataset, in_files=labels is not None)
     answers, broken, sets = _answers(context, dataset, expressions, labels, over)
     columns = {name: joined([answer.columns[name] for answer in answers], name) for name in answers[0].columns}
@@ -415,8 +415,8 @@ def _of_set(question: Question) -> str:
 
 
 def _answers(
-    context: Context, dataset: Dataset, expressions: list[Question], labels: Labels | None, over: str
-) -> tuple[list[Answers], list[str], Sequence[JoinedSet]]:
+    context: Context, dataset: Dataset, expressions: list[Question], labels: KeyedLabels | None, over: str
+) -> tuple[list[ShardAnswers], list[str], Sequence[JoinedSet]]:
     """Return the answers by shard, failures, and the sets.
 
     Raises:

@@ -44,7 +44,7 @@ from toolkit.tag import declared
 from toolkit.tag import run as tagging
 
 if TYPE_CHECKING:
-    from toolkit.ingest.index.selecting import Estimate, Part
+    from toolkit.ingest.index.selecting import FetchEstimate, Part
     from toolkit.whole_corpus import section as whole_section
     from toolkit.whole_corpus.sign import ShardToSign
 
@@ -445,7 +445,7 @@ def _dry_run(context: Context, works: Sequence[ingest_plan.InputToIngest]) -> Ou
     return with_salvaged(outcome, salvaged_before(context, works), "# ")
 
 
-def show_estimate(name: str, estimate: "Estimate") -> list[str]:
+def show_estimate(name: str, estimate: "FetchEstimate") -> list[str]:
     """Return the estimate of a fetch, for people."""
 
     def cells(part: "Part", name: str) -> list[str]:

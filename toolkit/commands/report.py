@@ -37,7 +37,7 @@ from toolkit.records import ingested, origins
 from toolkit.records import sets as records
 from toolkit.records.origins import Origin
 from toolkit.report import facts
-from toolkit.report.gather import Gathered, gather
+from toolkit.report.gather import MixInput, gather
 from toolkit.report.of_output import languages_of, run_of_output
 from toolkit.report.shard_stats import VERSION as FACTS_VERSION
 from toolkit.stages.context import Context, Outcome, StepFailed, all_values
@@ -120,7 +120,7 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
     with scratch() as temporary:
         folders = _folders(context, prepared.works, temporary)
         context.sweep(*(folder for pair in folders.values() for folder in pair))
-        mix = Gathered(
+        mix = MixInput(
             name=name,
             settings=prepared.settings,
             works=prepared.works,

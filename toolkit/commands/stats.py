@@ -31,7 +31,7 @@ from toolkit.inspect.counting import (
     LABELS_AT,
     CountJob,
     CountResult,
-    Merged,
+    MergedCounts,
     Part,
     Settings,
     count_file,
@@ -293,7 +293,7 @@ def prepare(
     Raises:
         ConfigError: if there is nothing to count, or it cannot be counted so.
     """
-    finder = _Finder(context, settings, temporary, keep=keep)
+    finder = _CountFinder(context, settings, temporary, keep=keep)
     for target in targets:
         finder.add_target(target.rstrip("/"))
     if not targets:
@@ -308,12 +308,12 @@ def prepare_dataset(
     context: Context, dataset: Dataset, settings: Settings, temporary: str, *, keep: bool = True
 ) -> Counting:
     """Return the shards of one dataset, with all its sets; otherwise as `prepare`."""
-    finder = _Finder(context, settings, temporary, keep=keep)
+    finder = _CountFinder(context, settings, temporary, keep=keep)
     finder.add_dataset(dataset)
     return finder.counting
 
 
-class _Finder:
+class _CountFinder:
     """Finds the files, and the folders of their counts.
 
     Attributes:
@@ -551,7 +551,7 @@ def draw_sizes(output: NamedOutput, listed: list[tables.Table], lengths: Lengths
     output.save(drawing.sizes_and_lengths(rows, by_group, suffix))
 
 
-def render(listed: list[tables.Table], merged: Merged, *, lengths: bool) -> dict[str, str]:
+def render(listed: list[tables.Table], merged: MergedCounts, *, lengths: bool) -> dict[str, str]:
     """Return the tables in each format of text."""
     labels = len(tables.by_attribute(merged.distributions)) == 1
     some = [tables.table_markdown(table) for table in listed]

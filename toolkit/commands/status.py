@@ -82,7 +82,7 @@ class PipelineStatus(CommandResult, kw_only=True):
     share: dict[str, Any] = absent()
 
 
-class Row(msgspec.Struct, frozen=True):
+class StatusRow(msgspec.Struct, frozen=True):
     """The state of a stage, or of one of its outputs.
 
     Attributes:
@@ -189,12 +189,12 @@ def _lost(look: Look) -> Iterator[Progress]:
         yield Progress("documents", causes=dict(sorted(lost.items())))
 
 
-def _row(progress: Progress, runs: Sequence[leases.ActiveLease], owners: Sequence[Dataset | str]) -> Row:
+def _row(progress: Progress, runs: Sequence[leases.ActiveLease], owners: Sequence[Dataset | str]) -> StatusRow:
     records = (FailureRecords(owner, progress.work).load() for owner in owners if progress.work)
     failed = {key: record.message for loaded in records for key, record in loaded.items()}
     items = [*_items(progress, runs, failed)]
     done_count = len(progress.causes) + len(progress.failed) - len(items)
-    return Row(msgspec.structs.replace(progress, causes={}, shards={}), done_count, items)
+    return StatusRow(msgspec.structs.replace(progress, causes={}, shards={}), done_count, items)
 
 
 def _items(progress: Progress, runs: Sequence[leases.ActiveLease], failed: Mapping[str, str]) -> Iterator[Item]:
@@ -213,7 +213,7 @@ def _items(progress: Progress, runs: Sequence[leases.ActiveLease], failed: Mappi
 # --- for people and for machines --------------------------------------------------------------------------------------
 
 
-def _text(stages: Sequence[Row], runs: Sequence[leases.ActiveLease], is_done: bool) -> str:
+def _text(stages: Sequence[StatusRow], runs: Sequence[leases.ActiveLease], is_done: bool) -> str:
     rows = [["stage", *STATES, "of"]]
     for one in stages:
         counts = [*map(one.count, STATES), one.size]

@@ -262,7 +262,7 @@ class _Corpus:
             raise ConfigError(f"expected documents of the configuration, got tokens of {unknown}; give the one of them")
         result: dict[Row, dict[str, Any]] = {}
         if self._of_mix:
-            targets = {shard: explaining.Target(self._of_mix[shard], rows=by_shard[shard]) for shard in by_shard}
+            targets = {shard: explaining.ExplainTarget(self._of_mix[shard], rows=by_shard[shard]) for shard in by_shard}
             tasks = [Task(works[shard].name, target, key=shard) for shard, target in targets.items()]
             results = all_values(self._context.run("explain", explaining.explain_shard, tasks))
             for shard, item in ((shard, item) for shard, some in zip(by_shard, results, strict=True) for item in some):

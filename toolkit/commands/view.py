@@ -27,11 +27,11 @@ from toolkit.mix.settings import REJECTED, MixSettings, Stream
 from toolkit.stages.context import Context, Outcome
 from toolkit.stages.dispatch import open_context
 from toolkit.storage.paths import join
-from toolkit.view.answers import Answers
+from toolkit.view.answers import CorpusAnswers
 from toolkit.view.corpus import Corpus
 from toolkit.view.dataset import DatasetCorpus, Explainer
 from toolkit.view.files import FileCorpus
-from toolkit.view.labels import Labels, question_of
+from toolkit.view.labels import LabelFile, question_of
 from toolkit.view.questions import MixNames
 from toolkit.view.server import ViewServer
 
@@ -208,8 +208,8 @@ def run(context: Context, options: Options) -> Outcome:
         corpus = of_path(context, options.targets[0])
     visible_sets = _visible_sets(options, corpus)
     questions = [question_of(item) for item in options.label or (VERDICT,)]
-    with Labels(_path_of(options), questions, options.annotator or _user()) as labels:
-        answers = Answers(corpus, labels, explainer, rules, visible_sets)
+    with LabelFile(_path_of(options), questions, options.annotator or _user()) as labels:
+        answers = CorpusAnswers(corpus, labels, explainer, rules, visible_sets)
         with ViewServer(answers, options.port or 0, debug=options.debug) as server:
             try:
                 print(msgspec.json.encode({"url": server.url}).decode() if options.json else server.url, flush=True)

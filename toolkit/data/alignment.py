@@ -31,9 +31,9 @@ def attribute_lines(path: str, *, digest: bool = False, ahead: bool = False) -> 
         ahead: True if a thread may read the next block meanwhile.
     """
     if path.endswith(TABLE):
-        from toolkit.data.tables.attributes import TableRows
+        from toolkit.data.tables.attributes import AttributeTableRows
 
-        return MadeLines(TableRows(path), path, digest=digest)
+        return MadeLines(AttributeTableRows(path), path, digest=digest)
     return Lines(path, MAX_ROW, digest=digest, ahead=ahead, fixed=True)
 
 

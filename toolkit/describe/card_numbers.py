@@ -15,7 +15,7 @@ import xxhash
 from toolkit.aggregate import drawing
 from toolkit.aggregate.distributions import Distribution, merge_labels, numbers, summary
 from toolkit.aggregate.histogram import Histogram, merged
-from toolkit.aggregate.samples import Sample
+from toolkit.aggregate.samples import SampledDocument
 from toolkit.aggregate.tables import LENGTHS, NONE, LengthsByLabel, Table, by_attribute, display, percent, size
 from toolkit.aggregate.thresholds import Threshold, thresholds
 from toolkit.data.excerpts import columns, escaped
@@ -48,7 +48,7 @@ class CardCounts(msgspec.Struct, frozen=True):
     labels: Table | None = None
     hosts: Table | None = None
     lengths: LengthsByLabel = {}
-    samples: list[Sample] = []
+    samples: list[SampledDocument] = []
     distributions: list[Distribution] = []
     rules: list[Rule] = []
     notes: list[str] = []
@@ -278,7 +278,7 @@ def named(label: str | None) -> tuple[str, str]:
     return (result.title if _SAFE.fullmatch(result.title) else code(result.title)), result.script
 
 
-def sample(sample: Sample, label_name: str) -> str:
+def sample(sample: SampledDocument, label_name: str) -> str:
     """Return the beginning of a document as quoted code, below its description."""
     label: Any = msgspec.json.decode(sample.label)
     kind = named(label)[0] if label_name == "language" else code(str(label))

@@ -4,7 +4,7 @@ a group of shards ──`Scatter`──> objects ──`settle`──> at most `
 
 An object has rows sorted by partition, and an index. It is sealed (see `toolkit.exchange.sealed`), little-endian:
 
-    head     uint64, its length; then JSON, a `_Head`
+    head     uint64, its length; then JSON, a `_ScatterHead`
     index    uint64 (partitions + 1, 2): where the rows of each partition begin, and their payload
     rows     records of a NumPy type, those of a partition in the order in which they were added
     payload  bytes of each row, where the type has the field `payload`, which is their number
@@ -48,14 +48,14 @@ _ROW = 150
 """Bytes of memory that a row takes beside its record and its payload, about: objects of Python."""
 
 
-class _Head(msgspec.Struct):
+class _ScatterHead(msgspec.Struct):
     """The number of partitions, and the type of the rows."""
 
     partitions: int
     type: list[Any]
 
 
-class Rows(NamedTuple):
+class GatheredRows(NamedTuple):
     """Gathered rows: their records, and the payload of each, where they have one."""
 
     records: Array
@@ -131,7 +131,7 @@ class Scatter:
 
 
 def _head(partitions: int, type: np.dtype[Any]) -> bytes:
-    text = msgspec.json.encode(_Head(partitions, type.descr))
+    text = msgspec.json.encode(_ScatterHead(partitions, type.descr))
     return len(text).to_bytes(8, "little") + text
 
 
@@ -156,7 +156,7 @@ class _Object:
     def _read_head(self) -> None:
         length = int.from_bytes(self._at(0, 8), "little")
         try:
-            head = msgspec.json.decode(self._at(8, length), type=_Head)
+            head = msgspec.json.decode(self._at(8, length), type=_ScatterHead)
         except msgspec.DecodeError:
             raise self._damaged() from None
         self.partitions, self.type = head.partitions, np.dtype([(name, code) for name, code in head.type])
@@ -182,7 +182,7 @@ class _Object:
         message = "expected what was written, got other bytes, or none: it was damaged"
         return DataError(f"{message}; delete {folder}, then run again", path=self._path)
 
-    def pieces(self, first: int, last: int, *, payload: bool) -> Iterator[Rows]:
+    def pieces(self, first: int, last: int, *, payload: bool) -> Iterator[GatheredRows]:
         """Yield the rows of partitions, some at a time; `payload` says whether their payload is wanted."""
         (begin, at), (end, _) = (self.index(number)[0].tolist() for number in (first, last))
         size = self.type.itemsize
@@ -192,7 +192,7 @@ class _Object:
             bounds = bounds_of(records["payload"])
             count = max(1, int(np.searchsorted(bounds, _PIECE_BYTES)) - 1) if payload else len(records)
             texts = self._at(self._payload + at, int(bounds[count])) if payload else b""
-            yield Rows(records[:count], _cut(texts, bounds[: count + 1]) if payload else [])
+            yield GatheredRows(records[:count], _cut(texts, bounds[: count + 1]) if payload else [])
             begin, at = begin + count, at + int(bounds[count])
 
     def index(self, first: int, last: int | None = None) -> Array:
@@ -272,7 +272,7 @@ def _objects(folder: str, name: str) -> Iterator[_Object]:
             yield object
 
 
-def gather(folder: str, name: str, first: int, last: int, type: np.dtype[Any]) -> Rows:
+def gather(folder: str, name: str, first: int, last: int, type: np.dtype[Any]) -> GatheredRows:
     """Return the rows of partitions, from the first to before the last.
 
     Raises:
@@ -286,15 +286,15 @@ def gather(folder: str, name: str, first: int, last: int, type: np.dtype[Any]) -
     parts = for_each(read, _paths(folder, name))
     records = np.concatenate([np.zeros(0, dtype=type), *(part[0] for part in parts)])
     if "payload" not in (type.names or ()):
-        return Rows(records, [])
-    return Rows(records, _cut(b"".join(part[1] for part in parts), bounds_of(records["payload"])))
+        return GatheredRows(records, [])
+    return GatheredRows(records, _cut(b"".join(part[1] for part in parts), bounds_of(records["payload"])))
 
 
 def _cut(data: bytes, bounds: Array) -> list[bytes]:
     return [data[begin:end] for begin, end in pairwise(bounds.tolist())]
 
 
-def pieces(folder: str, name: str, first: int, last: int, *, payload: bool = True) -> Iterator[Rows]:
+def pieces(folder: str, name: str, first: int, last: int, *, payload: bool = True) -> Iterator[GatheredRows]:
     """Yield the rows of `gather`, some at a time.
 
     Args:

@@ -174,9 +174,11 @@ class Pool:
         recycle: int | None = None,
         tidy: bool = False,
     ) -> None:
-        self._begin: Callable[[], _Process] = lambda: _Process(make, work, limits, recycle, tidy=tidy, wide=ahead > 1)
+        self._begin: Callable[[], _WorkerProcess] = lambda: _WorkerProcess(
+            make, work, limits, recycle, tidy=tidy, wide=ahead > 1
+        )
         self._processes, self._ahead, self._tidy = processes, ahead, tidy
-        self._all: list[_Process] = []
+        self._all: list[_WorkerProcess] = []
 
     def __enter__(self) -> Self:
         return self
@@ -241,7 +243,7 @@ class Pool:
                 process.kill()
 
 
-class _Process:
+class _WorkerProcess:
     """A process, and its calls, in order."""
 
     def __init__(self, make: Make, work: Any, limits: Limits, recycle: int | None, *, tidy: bool, wide: bool) -> None:

@@ -23,14 +23,14 @@ LARGE = 8 << 20
 """Stored bytes from which several processes work on one shard, if it is a large part of all."""
 
 
-class Chosen(NamedTuple):
+class ExecutorChoice(NamedTuple):
     """The executor of a configuration, and its settings."""
 
     kind: type[Executor]
     settings: ConfigStruct
 
 
-def read(executor: dict[str, Any], source: ConfigNode, processes: int | None) -> Chosen:
+def read(executor: dict[str, Any], source: ConfigNode, processes: int | None) -> ExecutorChoice:
     """Return the executor of the section; by default `DEFAULT`, or this process alone.
 
     Args:
@@ -50,7 +50,7 @@ def read(executor: dict[str, Any], source: ConfigNode, processes: int | None) ->
         kind = EXECUTORS.find(name)
     except ConfigError as error:
         raise part.error(("type",), str(error)) from None
-    return Chosen(kind, convert(options, kind.Settings, f"executor {name}"))
+    return ExecutorChoice(kind, convert(options, kind.Settings, f"executor {name}"))
 
 
 class Workers:
@@ -63,7 +63,7 @@ class Workers:
         begun: Function to call with each started task.
     """
 
-    def __init__(self, chosen: Chosen, processes: int | None, report: Report, begun: Begun) -> None:
+    def __init__(self, chosen: ExecutorChoice, processes: int | None, report: Report, begun: Begun) -> None:
         self._executor = chosen.kind(report, begun, processes=processes or available_cores(), settings=chosen.settings)
         self._open = ExitStack()
         self._active: Executor | None = None

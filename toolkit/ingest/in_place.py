@@ -106,7 +106,7 @@ class RowsInPlace:
         self, entry: Entry, path: str, relative: str, max_bytes: int, begin: Begin, types: OwnTypes | None
     ) -> None:
         from toolkit.ingest.reading.input_bytes import InputBytes, Members  # which most commands do not need
-        from toolkit.ingest.reading.rows import Documents
+        from toolkit.ingest.reading.rows import InputRows
 
         result = stat(path)
         if result is None:
@@ -120,7 +120,7 @@ class RowsInPlace:
         watch = self._members.feed if self._members else None
         opened = partial(self._bytes.open, begin.place if reader.MEMBERS else 0, watch)
         self.source_file = Input(path, common.source, max_bytes, None, opened, begin)
-        self.documents = Documents(self.source_file, common, reader, relative, types)
+        self.documents = InputRows(self.source_file, common, reader, relative, types)
         self.counts: Mapping[str, int] = self.source_file.counts
         self.begins: Sequence[Begin] = ()
         self.source = ""

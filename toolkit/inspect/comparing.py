@@ -19,7 +19,7 @@ from toolkit.data.row_index import row_hash
 from toolkit.data.schema import Type, field_name, walk
 from toolkit.execution.executors import Report
 from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, Joint, inputs_of, joint_rows
-from toolkit.mix.joined_sets import Key
+from toolkit.mix.joined_sets import JoinedKey
 from toolkit.tag.sample import key_of
 
 TEXT_CHARS = 2000
@@ -37,8 +37,8 @@ class Pair(ConfigStruct):
         path: Path of the only fields of both to compare; empty for all.
     """
 
-    one: Key
-    other: Key
+    one: JoinedKey
+    other: JoinedKey
     path: str = ""
 
 
@@ -139,7 +139,7 @@ def parts_of(pairs: Sequence[Pair]) -> list[Part]:
     return results
 
 
-def _leaves(key: Key) -> list[Leaf]:
+def _leaves(key: JoinedKey) -> list[Leaf]:
     return [leaf for leaf in leaves("", key.declared) if "[]" not in leaf.path]
 
 

@@ -21,8 +21,8 @@ from toolkit.aggregate import groups
 from toolkit.aggregate.columns import columns_of, decoding, rows_of
 from toolkit.aggregate.distributions import Distribution, Distributions, Leaf, leaves
 from toolkit.aggregate.histogram import Histogram
-from toolkit.aggregate.keys import LABELS, NAMED, Keys, Rows
-from toolkit.aggregate.samples import Sample, Samples, chosen
+from toolkit.aggregate.keys import LABELS, NAMED, CountedRows, Keys
+from toolkit.aggregate.samples import SampledDocument, Samples, chosen
 from toolkit.aggregate.tables import LengthsByLabel
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import record_logs, row_index, schema
@@ -178,7 +178,7 @@ class Record(Artifact, frozen=True, kw_only=True):
     documents: int
     distributions: list[Distribution] = []
     lengths: LengthsByLabel = {}
-    samples: list[Sample] = []
+    samples: list[SampledDocument] = []
 
     @property
     def lineage(self) -> dict[str, str]:
@@ -272,7 +272,7 @@ def count_file(work: CountJob, report: Report, group: Group | None = None) -> Co
     job = msgspec.structs.replace(work, settings=work.settings.only([part.settings for part in todo]))
     with scratch() as temporary:
         counts = _Counts(job, temporary)
-        source = _Source(job, counts.rules, report, group, reads=counts.needs_documents or not content)
+        source = _FileDocuments(job, counts.rules, report, group, reads=counts.needs_documents or not content)
         try:
             for rows in source:
                 counts.add(rows)
@@ -320,7 +320,7 @@ class _Counts:
         self._samples = Samples(settings.samples)
         self.documents = 0
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: CountedRows) -> None:
         """Add documents."""
         settings = self._work.settings
         for table, column in zip(self._tables, self._keys.of(rows), strict=True):
@@ -413,7 +413,7 @@ def _place(work: CountJob, key: str) -> tuple[int, str]:
     )
 
 
-class _Source:
+class _FileDocuments:
     """The documents of a file: without their texts where attributes, row index and columns say all that is asked.
 
     Attributes:
@@ -425,7 +425,7 @@ class _Source:
         self._stored: Callable[[], int] = int
         self._work, self._rules, self._report, self._group, self._reads = work, rules, report, group, reads
 
-    def __iter__(self) -> Iterator[Rows]:
+    def __iter__(self) -> Iterator[CountedRows]:
         work, shard = self._work, self._work.shard
         if shard and work.columns and not self._reads:
             for rows in rows_of(shard, self._rules, columns_of(shard, work.columns, self._report, self._group)):
@@ -437,7 +437,7 @@ class _Source:
         documents = islice(self._documents(), work.settings.first)
         for block in in_blocks(documents, lambda row: len(row[0].row) or len(row[0].text)):
             sizes = _sizes([document for document, _ in block], work, number)
-            yield Rows(number, [(*values, document) for document, values in block], sizes, {})
+            yield CountedRows(number, [(*values, document) for document, values in block], sizes, {})
             number += len(block)
             position(len(block))
 
@@ -488,17 +488,17 @@ def merged_groups(works: Iterable[CountJob], number: int, folder: str) -> Iterab
 
 
 @dataclass
-class Merged:
+class MergedCounts:
     """The counts of all documents, beside their groups."""
 
     distributions: list[Distribution] = field(default_factory=list)
     lengths: LengthsByLabel = field(default_factory=dict)
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[SampledDocument] = field(default_factory=list)
 
 
-def merged_records(works: Iterable[CountJob]) -> Merged:
+def merged_records(works: Iterable[CountJob]) -> MergedCounts:
     """Return the merged records of all files."""
-    distributions, result = Distributions(), Merged()
+    distributions, result = Distributions(), MergedCounts()
     for work in works:
         records = (json_files.load_strictly(work.path_of(part), Record) for part in work.parts if not part.settings.by)
         for record in filter(None, records):

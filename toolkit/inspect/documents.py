@@ -14,7 +14,7 @@ from toolkit.data.schema import ANY, INT, STR, Type, field_name
 from toolkit.errors import ConfigError, DataError
 from toolkit.inspect.targets import LONGEST, Format, format_of, recorded_format
 from toolkit.mix.join import narrowed
-from toolkit.mix.joined_sets import Key
+from toolkit.mix.joined_sets import JoinedKey
 from toolkit.mix.publish import Manifest
 from toolkit.mix.writer import WRITERS, Reading, Writer
 from toolkit.rules.checker import Name
@@ -57,7 +57,7 @@ def merged_types(manifest: Manifest) -> dict[str, Any]:
     sure = Counter[str]()
     for stream in streams if recorded_format(manifest.settings).writer().takes_all() else ():
         paths = (join(stream["name"], joined["set"]) for joined in stream["attributes"])
-        keys = [key for path in paths for key in msgspec.convert(manifest.sets.get(path, []), list[Key])]
+        keys = [key for path in paths for key in msgspec.convert(manifest.sets.get(path, []), list[JoinedKey])]
         sure.update({key.name for key in keys if not key.default})
         for key in keys:
             types[key.name] = schema.union(types.get(key.name, schema.NEVER), key.declared)

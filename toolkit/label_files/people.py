@@ -157,7 +157,7 @@ class LabelSets(msgspec.Struct, frozen=True, kw_only=True):
     annotators: list[str]
 
 
-class Texts(msgspec.Struct, frozen=True, kw_only=True):
+class AnnotatorTexts(msgspec.Struct, frozen=True, kw_only=True):
     """Texts from annotators.
 
     Attributes:
@@ -169,10 +169,15 @@ class Texts(msgspec.Struct, frozen=True, kw_only=True):
     annotators: list[str]
 
 
-_VALUES: dict[What, type[msgspec.Struct]] = {"scores": Scores, "labels": Labels, "sets": LabelSets, "texts": Texts}
+_VALUES: dict[What, type[msgspec.Struct]] = {
+    "scores": Scores,
+    "labels": Labels,
+    "sets": LabelSets,
+    "texts": AnnotatorTexts,
+}
 
 
-class Answer(msgspec.Struct, frozen=True):
+class HumanAnswer(msgspec.Struct, frozen=True):
     """An answer of an annotator to a question: a number, or labels, or lines of a text."""
 
     question: str
@@ -195,7 +200,7 @@ class PeopleReader(AnnotationReader):
     several: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
 
-    def answers(self, item: Mapping[str, Any], source: Input) -> list[Answer]:
+    def answers(self, item: Mapping[str, Any], source: Input) -> list[HumanAnswer]:
         """Return the answers in an item, in its order; what is of no such kind is counted in `source.counts`.
 
         Raises:
@@ -233,8 +238,8 @@ class PeopleReader(AnnotationReader):
                 raise DataError(error.message, path=source.path, line=number) from None
             yield draft
 
-    def _values(self, answers: Sequence[Answer], source: Input, kinds: dict[str, What]) -> dict[str, Any]:
-        by_question: dict[str, list[Answer]] = {}
+    def _values(self, answers: Sequence[HumanAnswer], source: Input, kinds: dict[str, What]) -> dict[str, Any]:
+        by_question: dict[str, list[HumanAnswer]] = {}
         for answer in answers:
             kind = self._kind(answer)
             if kinds.setdefault(answer.question, kind) != kind:
@@ -245,7 +250,7 @@ class PeopleReader(AnnotationReader):
         source.counts["items without an answer"] += not answers
         return {name: self._value(kinds[name], same) for name, same in by_question.items()}
 
-    def _kind(self, answer: Answer) -> What:
+    def _kind(self, answer: HumanAnswer) -> What:
         if isinstance(answer.value, float):
             return "scores"
         if answer.is_text or answer.question in self.texts:
@@ -258,13 +263,13 @@ class PeopleReader(AnnotationReader):
             raise DataError(f"{name}: expected one label, got {short(answer.value)}; {hint}")
         return "labels"
 
-    def _value(self, kind: What, answers: Sequence[Answer]) -> msgspec.Struct:
+    def _value(self, kind: What, answers: Sequence[HumanAnswer]) -> msgspec.Struct:
         who = [answer.annotator for answer in answers]
         values: list[Any] = [answer.value for answer in answers]
         if kind == "scores":
             return Scores(score=aggregated(values, self.aggregate), scores=values, annotators=who)
         if kind == "texts":
-            return Texts(texts=["\n".join(value) for value in values], annotators=who)
+            return AnnotatorTexts(texts=["\n".join(value) for value in values], annotators=who)
         votes = {label: sum(label in value for value in values) for value in values for label in value}
         if kind == "labels":
             return Labels(label=max(votes, key=lambda vote: votes[vote]), labels=[v for (v,) in values], annotators=who)
@@ -286,12 +291,12 @@ def names_of(document: Document) -> dict[str, str]:
     return {"source": document.source, "shard": shard} if shard else {"source": document.source}
 
 
-def answer_of(question: str, annotator: str, value: Any, *, is_text: bool = False) -> Answer | None:
+def answer_of(question: str, annotator: str, value: Any, *, is_text: bool = False) -> HumanAnswer | None:
     """Return an answer: a finite number, a text, or a list of texts; None of anything else, and of nothing."""
     if isinstance(value, str):
-        return Answer(question, annotator, [value], is_text)
+        return HumanAnswer(question, annotator, [value], is_text)
     if isinstance(value, list):
         is_list = bool(value) and all(isinstance(item, str) for item in value)
-        return Answer(question, annotator, value, is_text) if is_list else None
+        return HumanAnswer(question, annotator, value, is_text) if is_list else None
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return Answer(question, annotator, float(value)) if is_number else None
+    return HumanAnswer(question, annotator, float(value)) if is_number else None

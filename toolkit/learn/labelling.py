@@ -157,7 +157,7 @@ class FilesToWrite(ConfigStruct):
         return join(self.experiment, BOOKKEEPING, "annotations", f"{self.files[0].name}.json")
 
 
-class WrittenFile(msgspec.Struct, frozen=True):
+class AnnotationFile(msgspec.Struct, frozen=True):
     """An annotation file: its path below the experiment, documents, stored bytes and stamp."""
 
     path: str
@@ -175,7 +175,7 @@ class WrittenFiles(Derived, frozen=True, kw_only=True):
         written: True if this run has written them.
     """
 
-    files: list[WrittenFile]
+    files: list[AnnotationFile]
     without: int
     written: bool = True
 
@@ -255,7 +255,7 @@ class _Writing:
         self._file: RawFile | None = None
         self._open = ExitStack()
         self._outputs: dict[str, RowOutput] = {}
-        self.files: list[WrittenFile] = []
+        self.files: list[AnnotationFile] = []
         self.without = 0
 
     def __enter__(self) -> Self:
@@ -285,7 +285,7 @@ class _Writing:
 
     def _note(self) -> None:
         self.files += [
-            WrittenFile(path, output.rows, output.stat.size, output.stat.stamp)
+            AnnotationFile(path, output.rows, output.stat.size, output.stat.stamp)
             for path, output in self._outputs.items()
         ]
         self._outputs = {}

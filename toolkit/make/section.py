@@ -312,7 +312,7 @@ def make_shard(work: ShardToMake, report: Report, group: Group | None = None) ->
             index, offset = None, 0
             if work.entry.root:
                 index = stack.enter_context(row_index.RowIndexOutput(home, work.shard, replaced=True, group=own))
-            for result in in_order(_Making, work, joint_blocks(work.joined, stack), work.processes, work.joined.path):
+            for result in in_order(_RowMaker, work, joint_blocks(work.joined, stack), work.processes, work.joined.path):
                 output.write_rows(result.rows)
                 for entry, size in result.entries if index else ():
                     index.add(entry, offset)  # type: ignore[union-attr]
@@ -358,7 +358,7 @@ class _StageOutput(NamedTuple):
     stored: int
 
 
-class _Making:
+class _RowMaker:
     """Makes rows of blocks."""
 
     def __init__(self, work: ShardToMake) -> None:

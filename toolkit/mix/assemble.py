@@ -86,14 +86,14 @@ def _in_order(blocks: Iterable[bytes], low: int, high: int, size: int, folder: s
         yield from (frame[HEAD:] for _, frame in results)
         return
     with tempfile.TemporaryFile(dir=folder) as file:
-        ranges = _Ranges(file, low, high, min(-(-size // RANGE), MOST))
+        ranges = _FrameRanges(file, low, high, min(-(-size // RANGE), MOST))
         for block in blocks:
             ranges.add(block)
         for of_range in ranges.by_range():
             yield from _in_order(*of_range, folder)
 
 
-class _Ranges:
+class _FrameRanges:
     """Frames by range of hashes, in a temporary file.
 
     Args:

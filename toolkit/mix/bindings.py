@@ -13,7 +13,7 @@ from toolkit.data.documents import Document
 from toolkit.data.metadata_fields import MetadataField, label_of, path_of, value_of
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.mix.join import JoinedShard
-from toolkit.mix.joined_sets import JoinedSet, Key, chosen_text_of, names_for_rules, null_safe, set_hint
+from toolkit.mix.joined_sets import JoinedKey, JoinedSet, chosen_text_of, names_for_rules, null_safe, set_hint
 from toolkit.mix.settings import COPY, MixSettings, Stream
 from toolkit.mix.writer import Wanted
 from toolkit.records.sets import SetSchema
@@ -268,7 +268,7 @@ def _bind(where: str, attribute: Wanted, sets: list[JoinedSet], facts: frozenset
     raise ConfigError(f"{where}: expected an attribute of the mix, got {name!r}{hint}")
 
 
-def _after_edits(work: ShardToMix, key: Key, where: str) -> AfterEdits:
+def _after_edits(work: ShardToMix, key: JoinedKey, where: str) -> AfterEdits:
     """Return the treatment of a value after edits of the text; a tagger's value about another text is kept.
 
     Raises:
@@ -302,18 +302,18 @@ def _after_edits(work: ShardToMix, key: Key, where: str) -> AfterEdits:
     return "recomputed"
 
 
-def _is_per_line(key: Key, text: str | None) -> bool:
+def _is_per_line(key: JoinedKey, text: str | None) -> bool:
     """Return True if each edited document has a value for each line. Documents without a text are dropped."""
     settings = key.settings or {}
     is_seen = text is not None and "tagger" in settings and settings.get(chosen_text.OPTION) == text
     return schema.is_per_line(key.declared.not_null if is_seen and WHEN not in settings else key.declared)
 
 
-def _key(binding: Binding, sets: list[JoinedSet]) -> Key:
+def _key(binding: Binding, sets: list[JoinedSet]) -> JoinedKey:
     return next(key for key in sets[binding.set].keys if key.key == binding.key)
 
 
-def tagger_of(key: Key) -> Tagger:
+def tagger_of(key: JoinedKey) -> Tagger:
     """Return the tagger of a key.
 
     Raises:

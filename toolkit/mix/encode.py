@@ -69,7 +69,7 @@ class _Fresh(NamedTuple):
     columns: Mapping[str, Column[Any]]
 
 
-class _Values(Mapping[str, Any]):
+class _LazyValues(Mapping[str, Any]):
     """The values of a document for the writer, decoded on demand."""
 
     def __init__(self, encoder: "Encoder", document: Document, lines: list[bytes]) -> None:
@@ -244,7 +244,7 @@ class Encoder:
         stretches: Sequence[tuple[int, int, int]] = ()
         attributes: Mapping[str, Any]
         if not rules.edits:
-            attributes = _Values(self, document, lines)
+            attributes = _LazyValues(self, document, lines)
         else:
             attributes = before = self.values(document, lines)
             stream = self.work.stream

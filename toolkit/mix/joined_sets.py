@@ -86,7 +86,7 @@ def read_joined(section: ConfigNode) -> list[Joined]:
     return joined
 
 
-class Key(ConfigStruct):
+class JoinedKey(ConfigStruct):
     """A key of a joined set.
 
     Attributes:
@@ -144,7 +144,7 @@ class JoinedSet(ConfigStruct):
     """
 
     set: str
-    keys: list[Key]
+    keys: list[JoinedKey]
     ours: bool
     reads: dict[str, str] = {}
 

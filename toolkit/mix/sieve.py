@@ -19,7 +19,7 @@ _CHARS, _METADATA = "\0chars", "\0metadata"
 _INSIDE = "metadata."
 
 
-class _Row(dict[str, Any]):
+class _RowFields(dict[str, Any]):
     """The fields of a document, under their names in code."""
 
     field = dict.get
@@ -95,7 +95,7 @@ class TableSieve:
                 dict(zip(inside, values, strict=True)) for values in zip(*inside.values(), strict=True)
             ]
         sets = self._joiner.columns(columns["id"], columns["source"], beside)
-        documents = [_Row(zip(fields, values, strict=True)) for values in zip(*fields.values(), strict=True)]
+        documents = [_RowFields(zip(fields, values, strict=True)) for values in zip(*fields.values(), strict=True)]
         return None if sets is None else [*sets, documents]
 
     def _count(

@@ -49,7 +49,7 @@ ADVICE_FOR_STREAMS = (
 )
 
 
-class Documents(Protocol):
+class ShardDocuments(Protocol):
     """Documents of a shard, as the search reads them.
 
     Attributes:
@@ -82,7 +82,7 @@ class Duplicate(NamedTuple):
     first: tuple[int, int]
     second: tuple[int, int]
 
-    def error(self, shards: Sequence[Documents], advice: str = "") -> DataError:
+    def error(self, shards: Sequence[ShardDocuments], advice: str = "") -> DataError:
         """Return the error with the id and both rows."""
         (first, first_place), (second, place) = self
         before = f"{shards[first].name}:{shards[first].row(first_place)}"
@@ -91,7 +91,7 @@ class Duplicate(NamedTuple):
         return DataError(message + (advice and f"; {advice}"), path=of.name, line=of.row(place), id=of.id(place))
 
 
-def find_duplicate_ids(shards: Sequence[Documents], memory: int = MEMORY) -> Iterator[Duplicate]:
+def find_duplicate_ids(shards: Sequence[ShardDocuments], memory: int = MEMORY) -> Iterator[Duplicate]:
     """Yield documents with a repeated (source, id, copy number), and the first. Documents are read only where hashes
     are equal, which alone proves nothing.
 
@@ -105,7 +105,7 @@ def find_duplicate_ids(shards: Sequence[Documents], memory: int = MEMORY) -> Ite
         yield from _confirmed(shards, repeated)
 
 
-def repeated_hashes(shards: Sequence[Documents], memory: int = MEMORY) -> Iterator[Array]:
+def repeated_hashes(shards: Sequence[ShardDocuments], memory: int = MEMORY) -> Iterator[Array]:
     """Yield repeated hashes, sorted; arguments as of `find_duplicate_ids`."""
     for hashes in _ranges(shards, memory):
         hashes.sort()
@@ -115,7 +115,7 @@ def repeated_hashes(shards: Sequence[Documents], memory: int = MEMORY) -> Iterat
             yield np.unique(repeated)
 
 
-def _ranges(shards: Sequence[Documents], memory: int) -> Iterator[Array]:
+def _ranges(shards: Sequence[ShardDocuments], memory: int) -> Iterator[Array]:
     """Yield the hashes of all documents, one range at a time."""
     count = 1 + sum(shard.rows for shard in shards) * _COST // memory
     blocks = (block for shard in shards for block in shard.hashes())
@@ -135,7 +135,7 @@ def _ranges(shards: Sequence[Documents], memory: int) -> Iterator[Array]:
             yield np.fromfile(path, "<u8")
 
 
-def _confirmed(shards: Sequence[Documents], repeated: Array) -> Iterator[Duplicate]:
+def _confirmed(shards: Sequence[ShardDocuments], repeated: Array) -> Iterator[Duplicate]:
     """Yield the duplicates among documents with sorted hashes. Those of the first hash come first."""
     places: list[Array] = []
     indexes: list[Array] = []

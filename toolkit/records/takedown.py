@@ -44,9 +44,9 @@ class Takedown:
     """
 
     def __init__(self, files: Sequence[str]) -> None:
-        from toolkit.rules.blocklist import Blocklist  # few datasets have such lists
+        from toolkit.rules.blocklist import BlocklistEntries  # few datasets have such lists
 
-        self.entries = Blocklist(files)
+        self.entries = BlocklistEntries(files)
 
     def find(self, document: Document) -> list[int]:
         """Return the numbers of the entries for a document."""

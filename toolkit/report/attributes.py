@@ -11,9 +11,9 @@ from toolkit.aggregate.histogram import Spread
 from toolkit.aggregate.samples import Least, Rank, add_ranks
 from toolkit.data import schema
 from toolkit.lazy_numpy import np
-from toolkit.mix.effects.preview import Block
+from toolkit.mix.effects.preview import RuleBlock
 from toolkit.mix.joined_sets import JoinedSet
-from toolkit.report.fields import CHARS, Fields, ScoreAt, at_path, holds
+from toolkit.report.fields import CHARS, ScoreAt, StreamFields, at_path, holds
 from toolkit.rules.expressions import FAULTS
 from toolkit.rules.rule import Role
 from toolkit.rules.ruleset import RuleSet
@@ -66,7 +66,12 @@ class Attributes:
     """
 
     def __init__(
-        self, sets: Sequence[JoinedSet], fields: Fields, least: Least[Rank], rules: RuleSet, labels: dict[str, int]
+        self,
+        sets: Sequence[JoinedSet],
+        fields: StreamFields,
+        least: Least[Rank],
+        rules: RuleSet,
+        labels: dict[str, int],
     ) -> None:
         self._fields, self._least, self._labels = fields, least, labels
         self._getters = [_getter_of(sets, score, rules) for score in fields.scores]
@@ -80,7 +85,7 @@ class Attributes:
         annotating = {i for i, rule in enumerate(rules.rules) if rule.ROLE is Role.ANNOTATES}
         self._annotating = {mark.rule for score in fields.scores for mark in score.marks if mark.rule in annotating}
 
-    def tokens(self, block: Block) -> "np.ndarray[Any, Any]":
+    def tokens(self, block: RuleBlock) -> "np.ndarray[Any, Any]":
         """Return the tokens of each document; zeros where no set says them."""
         place = self._fields.tokens
         if place is None:
@@ -89,7 +94,7 @@ class Attributes:
 
     def add(
         self,
-        block: Block,
+        block: RuleBlock,
         labels: "np.ndarray[Any, Any]",
         dropped: "np.ndarray[Any, Any]",
         hashes: "np.ndarray[Any, Any]",
@@ -167,13 +172,15 @@ def _concerned(label: str, excluded: Sequence[str], names: Sequence[str]) -> "np
     return np.array([name == label if label else name not in excluded for name in names], dtype=bool)
 
 
-def _getter_of(sets: Sequence[JoinedSet], score: ScoreAt, rules: RuleSet) -> Callable[[Block], "np.ndarray[Any, Any]"]:
+def _getter_of(
+    sets: Sequence[JoinedSet], score: ScoreAt, rules: RuleSet
+) -> Callable[[RuleBlock], "np.ndarray[Any, Any]"]:
     """Return the getter of a score of many documents; not a number where there is none."""
     if score.rule is None:
         return _getter(sets, score.path)
     part = rules.compiled[score.rule].part(score.path)
 
-    def get(block: Block) -> "np.ndarray[Any, Any]":
+    def get(block: RuleBlock) -> "np.ndarray[Any, Any]":
         return np.array([_computed(part, values) for values in block.values()], dtype=float)
 
     return get
@@ -191,7 +198,7 @@ def _computed(part: Callable[..., Any] | None, values: Sequence[Any]) -> float:
     return _float(result if schema.is_number(result) else None)
 
 
-def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Block], "np.ndarray[Any, Any]"]:
+def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[RuleBlock], "np.ndarray[Any, Any]"]:
     """Return the getter of the numbers at a path; not a number where there is none."""
     if at == CHARS:
         return _chars
@@ -204,7 +211,7 @@ def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Block], "np.ndarray
     inner = [] if at.startswith("len(") else at.removeprefix(place.name).split(".")[1:]
     path = attrgetter(".".join([place.key, *map(schema.field_name, inner)]))
 
-    def get(block: Block) -> "np.ndarray[Any, Any]":
+    def get(block: RuleBlock) -> "np.ndarray[Any, Any]":
         values = block.columns[place.set]
         if at.startswith("len("):
             return slowly(values)
@@ -216,7 +223,7 @@ def _getter(sets: Sequence[JoinedSet], at: str) -> Callable[[Block], "np.ndarray
     return get
 
 
-def _chars(block: Block) -> "np.ndarray[Any, Any]":
+def _chars(block: RuleBlock) -> "np.ndarray[Any, Any]":
     return np.array(block.chars, dtype=float)
 
 

@@ -144,7 +144,7 @@ class Input(msgspec.Struct, kw_only=True):
     rejected: dict[str, int] = {}
 
 
-class Stage(msgspec.Struct, kw_only=True):
+class StageWork(msgspec.Struct, kw_only=True):
     """The work of a stage, added up over its shards.
 
     Attributes:
@@ -208,7 +208,7 @@ class Group(msgspec.Struct, kw_only=True):
     after: Sizes
 
 
-class Groups(msgspec.Struct, kw_only=True):
+class LargestGroups(msgspec.Struct, kw_only=True):
     """The largest groups of one kind.
 
     Attributes:
@@ -500,10 +500,10 @@ class Run(msgspec.Struct, kw_only=True):
     models: list[Model] = []
     sets: list[SetMade] = []
     came_in: list[Input] = []
-    stages: list[Stage] = []
+    stages: list[StageWork] = []
     totals: Totals
     labels: list[LabelSizes] = []
-    groups: list[Groups] = []
+    groups: list[LargestGroups] = []
     rules: list[RuleFacts] = []
     left_out: dict[str, int] = {}
     not_carried: dict[str, int] = {}

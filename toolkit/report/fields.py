@@ -7,11 +7,11 @@ from typing import Any, Literal
 import msgspec
 
 from toolkit.aggregate.distributions import Leaf, leaves
-from toolkit.aggregate.thresholds import HOLDS, Comparison, comparisons, numbers, path_of, thresholds
+from toolkit.aggregate.thresholds import HOLDS, ThresholdPair, comparisons, numbers, path_of, thresholds
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
 from toolkit.data.schema import SPANS, Type
-from toolkit.mix.joined_sets import JoinedSet, Key
+from toolkit.mix.joined_sets import JoinedKey, JoinedSet
 from toolkit.rules.rule import Role, Rule
 from toolkit.tag.tagger import says
 
@@ -121,7 +121,7 @@ def ratio_marks(number: int, rule: Rule, paths: Collection[str]) -> Iterator[tup
                 yield upper, lower, mark
 
 
-def _ratios(comparison: Comparison) -> Iterator[tuple[str, str, ast.expr, How]]:
+def _ratios(comparison: ThresholdPair) -> Iterator[tuple[str, str, ast.expr, How]]:
     """Yield upper, lower and value of ratios in a comparison.
 
     ``A / B < v``, ``A < v * B``, ``A < B / v`` and ``A < B // v``.
@@ -144,7 +144,7 @@ def _ratios(comparison: Comparison) -> Iterator[tuple[str, str, ast.expr, How]]:
             yield path(upper), path(lower), value, "floor"
 
 
-def _side(rule: Rule, comparison: Comparison) -> str:
+def _side(rule: Rule, comparison: ThresholdPair) -> str:
     """Return the side of the dropped numbers, ``below`` or ``above``; empty if it cannot be told."""
     if rule.ROLE is not Role.DROPS or comparison.turned is None or not comparison.is_by_size:
         return ""
@@ -239,7 +239,7 @@ class DuplicatesAt(ConfigStruct):
     sized: str
 
 
-class Fields(ConfigStruct):
+class StreamFields(ConfigStruct):
     """The counts of the attributes of a stream.
 
     Attributes:
@@ -269,7 +269,7 @@ class Fields(ConfigStruct):
         return {place.name for place in places}
 
 
-def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
+def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> StreamFields:
     """Return the fields of some sets to count."""
     scores: list[ScoreAt] = []
     spans: list[SpansAt] = []
@@ -309,7 +309,7 @@ def fields_of(sets: Sequence[JoinedSet], rules: Sequence[Rule]) -> Fields:
     scores += ratios_of(rules, by_path)
     scores += _computed(rules, {*by_path, *(score.title for score in scores)})
     chosen = sorted(range(len(scores)), key=lambda i: (not scores[i].marks, i))[:MOST_SCORES]
-    return Fields([scores[i] for i in sorted(chosen)], spans, duplicates, tokens, lines, edges)
+    return StreamFields([scores[i] for i in sorted(chosen)], spans, duplicates, tokens, lines, edges)
 
 
 def _spans(type_: Type) -> Iterator[list[str]]:
@@ -330,14 +330,14 @@ def at_path(sets: Sequence[JoinedSet], path: str) -> tuple[Place, Leaf]:
     return next((place, leaf) for place, _, key in _keys(sets) for leaf in _scores(key) if leaf.path == path)
 
 
-def _keys(sets: Sequence[JoinedSet]) -> Iterator[tuple[Place, JoinedSet, Key]]:
+def _keys(sets: Sequence[JoinedSet]) -> Iterator[tuple[Place, JoinedSet, JoinedKey]]:
     for i, joined in enumerate(sets):
         for key in joined.keys:
             if not key.hidden:
                 yield Place(i, schema.field_name(key.key), key.name), joined, key
 
 
-def _scores(key: Key) -> list[Leaf]:
+def _scores(key: JoinedKey) -> list[Leaf]:
     """Return the numbers with one value for each document."""
     return [leaf for leaf in leaves(key.name, key.declared) if leaf.kind == "number" and "[]" not in leaf.path]
 

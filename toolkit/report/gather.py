@@ -25,7 +25,7 @@ from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.writer import not_carried
 from toolkit.report import facts, of_output, samples
 from toolkit.report import shard_stats as counted
-from toolkit.report.fields import Fields, fields_of
+from toolkit.report.fields import StreamFields, fields_of
 from toolkit.rules.rule import Rule
 from toolkit.storage.record_log import RecordLog
 from toolkit.storage.threads import for_each
@@ -50,7 +50,7 @@ Run = Callable[[str, Callable[..., Any], Sequence[tuple[str, Any, ShardToMix]]],
 """Runs a function on the payloads of shards, each with its name and its work; gives the results in their order."""
 
 
-class Gathered(NamedTuple):
+class MixInput(NamedTuple):
     """A mix to report on.
 
     Attributes:
@@ -81,12 +81,12 @@ class Gathered(NamedTuple):
 class _OfStream(NamedTuple):
     stream: Stream
     rules: list[Rule]
-    fields: Fields
-    merged: counted.Merged
-    selected: samples.Selection
+    fields: StreamFields
+    merged: counted.StreamCounts
+    selected: samples.ShownDocuments
 
 
-def gather(mix: Gathered, run: Run) -> facts.Run:
+def gather(mix: MixInput, run: Run) -> facts.Run:
     """Return the facts of a mix.
 
     Args:
@@ -109,9 +109,9 @@ def gather(mix: Gathered, run: Run) -> facts.Run:
     return _assembled(mix, streams, tasks, texts)
 
 
-def _merged(mix: Gathered, stream: Stream, fields: Fields, tasks: Sequence[counted.ShardToCount]) -> _OfStream:
+def _merged(mix: MixInput, stream: Stream, fields: StreamFields, tasks: Sequence[counted.ShardToCount]) -> _OfStream:
     rules = stream.all_rules
-    merged = counted.Merged(len(rules), fields)
+    merged = counted.StreamCounts(len(rules), fields)
     for number, task in enumerate(tasks):
         if task.work.stream.name == stream.name and (shard_counts := counted.load(task)):
             merged.add(number, shard_counts)
@@ -130,7 +130,7 @@ class _Texts(NamedTuple):
 
 
 def _read_samples(
-    mix: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount], run: Run
+    mix: MixInput, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount], run: Run
 ) -> _Texts:
     rows: dict[int, dict[int, list[int]]] = {}
     for stream in streams:
@@ -174,7 +174,7 @@ def _pairs(streams: Sequence[_OfStream], texts: _Texts) -> Iterator[facts.Pair]:
                     yield facts.Pair(set=at.set, one=one, other=other, similarity=similarity, cluster=size or None)
 
 
-def _not_carried(mix: Gathered) -> dict[str, int]:
+def _not_carried(mix: MixInput) -> dict[str, int]:
     """Return the fields missing in the output, with their documents."""
     writer = mix.settings.writer()
     states = for_each(lambda work: row_index.current(work.dataset, work.shard), mix.works)
@@ -185,7 +185,7 @@ def _not_carried(mix: Gathered) -> dict[str, int]:
 
 
 def _assembled(
-    mix: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount], texts: _Texts
+    mix: MixInput, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount], texts: _Texts
 ) -> facts.Run:
     manifest = mix.manifest
     datasets = {
@@ -324,7 +324,7 @@ def _duplicates(streams: Sequence[_OfStream]) -> Iterator[facts.Duplicates]:
             )
 
 
-def _orphans(mix: Gathered, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount]) -> list[facts.Orphans]:
+def _orphans(mix: MixInput, streams: Sequence[_OfStream], tasks: Sequence[counted.ShardToCount]) -> list[facts.Orphans]:
     """Return the orphans: those of the mix, or those that it would have."""
     if mix.manifest:
         results = mix.manifest.orphans
@@ -426,7 +426,7 @@ def _of_rules(streams: Sequence[_OfStream], texts: _Texts) -> Iterator[facts.Rul
 # --- sources and hosts ------------------------------------------------------------------------------------------------
 
 
-def _groups(mix: Gathered, tasks: Sequence[counted.ShardToCount]) -> Iterator[facts.Groups]:
+def _groups(mix: MixInput, tasks: Sequence[counted.ShardToCount]) -> Iterator[facts.LargestGroups]:
     """Yield the largest groups of each kind; what does not fit into memory is sorted on disk."""
     top: dict[str, list[tuple[int, str, list[int]]]] = {}
     sums: dict[str, list[int]] = {}
@@ -446,7 +446,7 @@ def _groups(mix: Gathered, tasks: Sequence[counted.ShardToCount]) -> Iterator[fa
         for _, _, row in largest:
             rest = [a - b for a, b in zip(rest, row, strict=True)]
         remainder = _group(None, rest) if values[kind] > len(largest) else None
-        yield facts.Groups(
+        yield facts.LargestGroups(
             by=kind,
             values=values[kind],
             top=[_group(msgspec.json.decode(value), row) for _, value, row in largest],

@@ -18,7 +18,7 @@ from toolkit.mix.publish import BudgetFound, Manifest
 from toolkit.records import ingested, left_out
 from toolkit.records import sets as records
 from toolkit.report import facts
-from toolkit.report.facts import Input, Language, Model, Named, SetMade, Stage
+from toolkit.report.facts import Input, Language, Model, Named, SetMade, StageWork
 from toolkit.rules.kinds import kind_called
 from toolkit.storage.paths import not_in
 from toolkit.text.counting import Counts
@@ -52,13 +52,13 @@ def came_in(datasets: Iterable[Dataset]) -> list[Input]:
     return [results[source] for source in sorted(results)]
 
 
-def stages(datasets: Mapping[str, tuple[Dataset, Sequence[JoinedSet], Sequence[str]]]) -> list[Stage]:
+def stages(datasets: Mapping[str, tuple[Dataset, Sequence[JoinedSet], Sequence[str]]]) -> list[StageWork]:
     """Return the work of ingest, and of each joined set, by records.
 
     Args:
         datasets: Datasets by stream its dataset, the sets that it joins, its shards.
     """
-    results: dict[tuple[str, str], Stage] = {}
+    results: dict[tuple[str, str], StageWork] = {}
     counted = set[str]()
     for dataset, joined, shards in datasets.values():
         if dataset.documents not in counted:
@@ -78,9 +78,9 @@ def stages(datasets: Mapping[str, tuple[Dataset, Sequence[JoinedSet], Sequence[s
 
 
 def _add(
-    stages: dict[tuple[str, str], Stage], stage: str, set_: str, documents: int, size: int, seconds: float
+    stages: dict[tuple[str, str], StageWork], stage: str, set_: str, documents: int, size: int, seconds: float
 ) -> None:
-    item = stages.setdefault((stage, set_), Stage(stage=stage, set=set_, documents=0, bytes=0, seconds=0.0))
+    item = stages.setdefault((stage, set_), StageWork(stage=stage, set=set_, documents=0, bytes=0, seconds=0.0))
     item.documents += documents
     item.bytes = (item.bytes or 0) + size
     item.seconds = round(item.seconds + seconds, 3)

@@ -22,8 +22,8 @@ from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.explain import plain
 from toolkit.mix.join import Joiner, JointBlock, at_document, inputs_of
 from toolkit.report.facts import Line, Marked, PairText, Sample
-from toolkit.report.fields import Fields
-from toolkit.report.shard_stats import MOST_LABELS, Chosen, Merged
+from toolkit.report.fields import StreamFields
+from toolkit.report.shard_stats import MOST_LABELS, SampleCandidate, StreamCounts
 from toolkit.rules.expressions import FAULTS
 from toolkit.rules.rule import Rule
 from toolkit.rules.ruleset import RuleSet, rules_in
@@ -64,7 +64,7 @@ class OfRule(NamedTuple):
     labels: dict[str, list[At]]
 
 
-class Selection(NamedTuple):
+class ShownDocuments(NamedTuple):
     """The shown documents of a stream.
 
     Attributes:
@@ -78,12 +78,12 @@ class Selection(NamedTuple):
     of_rules: list[OfRule]
 
 
-def select(merged: Merged, fields: Fields, rules: Sequence[Rule]) -> Selection:
+def select(merged: StreamCounts, fields: StreamFields, rules: Sequence[Rule]) -> ShownDocuments:
     """Return the documents of a stream to show."""
     chosen = {tuple(key.split("\n", 1)): item for key, item in merged.chosen.items.items()}
     rows: dict[At, list[int]] = {}
 
-    def select_rows(listed: Iterable[Chosen], rule: int | None = None) -> list[At]:
+    def select_rows(listed: Iterable[SampleCandidate], rule: int | None = None) -> list[At]:
         places = [(item.shard, item.row) for item in listed]
         for place in places:
             chosen_for = rows.setdefault(place, [])
@@ -114,10 +114,10 @@ def select(merged: Merged, fields: Fields, rules: Sequence[Rule]) -> Selection:
             least = sorted(item for listed in mine for item in listed) or chosen.get(("applied", str(i)), [])
             if rule.drops or least:
                 of_rules.append(OfRule(i, "", None, select_rows(least[:5], i), [], by_label))
-    return Selection(rows, drawn, of_rules)
+    return ShownDocuments(rows, drawn, of_rules)
 
 
-def _costly(merged: Merged, rules: Sequence[Rule]) -> list[dict[str, int]]:
+def _costly(merged: StreamCounts, rules: Sequence[Rule]) -> list[dict[str, int]]:
     """Return for each rule the labels to show, with limits."""
     labels: list[dict[str, int]] = [{} for _ in rules]
     dropping = [i for i, rule in enumerate(rules) if rule.drops]
@@ -169,7 +169,7 @@ class ShardToShow(ConfigStruct):
 
     base: str
     work: ShardToMix
-    fields: Fields
+    fields: StreamFields
     rows: dict[int, list[int]]
     pair_rows: list[int]
     documents: list[int]
@@ -217,7 +217,7 @@ def _read(task: ShardToShow) -> ShardSamples:
     work, rules = task.work, task.work.compile_rules()
     of_pairs = sorted({*task.pair_rows, *_rows_of(work, task.documents)})
     rows = sorted({*task.rows, *of_pairs})
-    reader = _Reader(task, rules)
+    reader = _SampleReader(task, rules)
     result = ShardSamples([], [])
     for number, document, values in _joined(work, rules, task.fields, rows):
         try:
@@ -242,7 +242,7 @@ def _rows_of(work: ShardToMix, hashes: Sequence[int]) -> list[int]:
 
 
 def _joined(
-    work: ShardToMix, rules: RuleSet, fields: Fields, rows: Sequence[int]
+    work: ShardToMix, rules: RuleSet, fields: StreamFields, rows: Sequence[int]
 ) -> Iterable[tuple[int, Document, list[Any]]]:
     """Yield documents with their attributes; the rows between them are not decoded."""
     if not rows:
@@ -262,7 +262,7 @@ def _joined(
                 yield number, document, values
 
 
-class _Reader:
+class _SampleReader:
     """Makes samples of documents.
 
     Args:

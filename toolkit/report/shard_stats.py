@@ -27,12 +27,12 @@ from toolkit.execution.executors import Report
 from toolkit.lazy_numpy import np
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.counts import GroupCount, RuleCount, Totals
-from toolkit.mix.effects.preview import Block, Decided, Effects, blocks
+from toolkit.mix.effects.preview import Effects, RuleBlock, RuleDecisions, blocks
 from toolkit.mix.join import inputs_of
 from toolkit.mix.orphans import Copies, Fates
 from toolkit.report import facts
 from toolkit.report.attributes import APPLIED, DRAWN, DROPPED, MOST, PAIRS, Attributes, DuplicateCounts, Pair, key_of
-from toolkit.report.fields import Fields
+from toolkit.report.fields import StreamFields
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import write_file
@@ -63,7 +63,7 @@ class ShardToCount(ConfigStruct):
     """
 
     work: ShardToMix
-    fields: Fields
+    fields: StreamFields
     folder: str
     columns: str
 
@@ -114,7 +114,7 @@ class ShardCounts(Artifact, frozen=True, kw_only=True):
         content, attributes: digests of the inputs.
         labels: Labels that there are, in the order of their numbers in what follows.
         lengths: Lengths of documents.
-        scores: distributions, in the order of `Fields`.
+        scores: distributions, in the order of `StreamFields`.
         ranks: samples.
         pairs: Pairs of near duplicates, by the number of their set.
         fates: bytes of what is noted of documents, where rules drop copies.
@@ -153,7 +153,7 @@ def count_shard(task: ShardToCount, report: Report, group: Group | None = None) 
     if not state(load(task), [("", documents.content), *inputs.items()], files=files).is_done:
         remove(f"{task.base}.counts")
         columns = columns_of(task.work, task.columns, report, group)
-        counting = _Counting(task, columns)
+        counting = _ShardCounter(task, columns)
         counting.run()
         groups.write(f"{task.base}.groups", counting.groups(), together)
         shard_counts = counting.counts(documents.content, inputs)
@@ -170,7 +170,7 @@ def load(task: ShardToCount) -> ShardCounts | None:
     return partials.load(f"{task.base}.counts", ShardCounts)
 
 
-class _Counting:
+class _ShardCounter:
     """Counts a shard, block by block.
 
     Args:
@@ -198,7 +198,7 @@ class _Counting:
             self._add(block)
         self.fates = self._copies.take()
 
-    def _add(self, block: Block) -> None:
+    def _add(self, block: RuleBlock) -> None:
         begin = self._rows
         self._rows += len(block.chars)
         here = slice(begin, self._rows)
@@ -221,7 +221,7 @@ class _Counting:
             self._sizes[number] = np.vstack([self._sizes[number], np.zeros_like(self._sizes[number])])
         return self._sizes[number]
 
-    def _choose(self, decided: Decided, hashes: Any, rows: Any) -> None:
+    def _choose(self, decided: RuleDecisions, hashes: Any, rows: Any) -> None:
         names, labels, dropped = list(self._labels), decided.labels, decided.dropped
         for rule in set(decided.rules.tolist()):
             met = decided.places[decided.rules == rule]
@@ -301,7 +301,7 @@ MOST_LABELS = 200
 """Labels whose distributions are shown, those with most documents; all others are one, called ``*``."""
 
 
-class Chosen(NamedTuple):
+class SampleCandidate(NamedTuple):
     """A candidate for the samples of all shards.
 
     Attributes:
@@ -316,7 +316,7 @@ class Chosen(NamedTuple):
     row: int
 
 
-class Merged:
+class StreamCounts:
     """The counts of a stream.
 
     Attributes:
@@ -326,7 +326,7 @@ class Merged:
         fates: Bytes of the notes on a shard's documents, by its number, where rules drop copies.
     """
 
-    def __init__(self, rules: int, fields: Fields) -> None:
+    def __init__(self, rules: int, fields: StreamFields) -> None:
         self.sums = Sums(
             totals=Totals(),
             effects=[RuleCount() for _ in range(rules)],
@@ -335,7 +335,7 @@ class Merged:
             duplicates=[DuplicateCounts() for _ in fields.duplicates],
         )
         self.lengths, self.scores = Spread(), [Spread() for _ in fields.scores]
-        self.chosen, self.pairs = Least[Chosen](), Least[tuple[Any, ...]]()
+        self.chosen, self.pairs = Least[SampleCandidate](), Least[tuple[Any, ...]]()
         self.fates: dict[int, int] = {}
 
     def add(self, shard: int, shard_counts: ShardCounts) -> None:
@@ -348,7 +348,7 @@ class Merged:
         ):
             mine.merge(theirs, shard_counts.labels)
         for key, ranks in shard_counts.ranks.items():
-            here = (Chosen(rank.distance, rank.hash, shard, rank.row) for rank in ranks)
+            here = (SampleCandidate(rank.distance, rank.hash, shard, rank.row) for rank in ranks)
             self.chosen.add(key, MOST[key.partition("\n")[0]], here)
         for key, pairs in shard_counts.pairs.items():
             self.pairs.add(key, PAIRS, ((hash_, shard, *rest) for hash_, *rest in pairs))

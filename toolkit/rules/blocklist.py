@@ -44,7 +44,7 @@ class _Listed(msgspec.Struct):
     source: str | None = None
 
 
-class Blocklist:
+class BlocklistEntries:
     """The entries of some files, found by document.
 
     Args:
@@ -181,7 +181,7 @@ class Watch:
     def __init__(self, files: Iterable[str], entries: Entries, url: str, *, cleared: bool = False) -> None:
         self.cleared = cleared
         self.files = tuple(files)
-        self.list = Blocklist(self.files, entries)
+        self.list = BlocklistEntries(self.files, entries)
         self.matched: set[int] = set()
         self._url = url
         self._last: tuple[Any, list[int]] = (None, [])

@@ -17,7 +17,7 @@ from toolkit.data.schema import is_number
 from toolkit.data.tables.parquet import Sink
 from toolkit.errors import ConfigError, ToolkitError, amount, did_you_mean
 from toolkit.interrupts import forget, is_terminated, raising
-from toolkit.sql.session import Column, Database
+from toolkit.sql.session import Database, ResultColumn
 from toolkit.storage.outputs import NamedOutput
 
 PROMPT, MORE = "sql> ", "...> "
@@ -195,7 +195,7 @@ def format_of(output: str | None, format: Format | None) -> Format:
 # --- a table ----------------------------------------------------------------------------------------------------------
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> str:
+def table(columns: Sequence[ResultColumn], rows: Sequence[Sequence[Any]]) -> str:
     """Return rows as text in columns, cut to the terminal's width; nothing in it moves the cursor."""
     widest = width()
     cells = [[head(_text(value), widest) for value in row] for row in rows]
@@ -269,7 +269,7 @@ def _json_types(value: Any) -> Any:
 # --- formats ----------------------------------------------------------------------------------------------------------
 
 
-def objects(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+def objects(columns: Sequence[ResultColumn], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
     """Yield rows as JSON objects; a column of JSON is put in as it is, two columns of one name get numbers."""
     names = _distinct(columns)
     raw = [column.type == "JSON" for column in columns]
@@ -281,7 +281,7 @@ def objects(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterato
         yield _encode(dict(zip(names, values, strict=True)))
 
 
-def _distinct(columns: Sequence[Column]) -> list[str]:
+def _distinct(columns: Sequence[ResultColumn]) -> list[str]:
     names: list[str] = []
     for column in columns:
         name, number = column.name, 1
@@ -311,7 +311,7 @@ class Formulas:
         return cell
 
 
-def _csv(columns: Sequence[Column], rows: Iterable[Sequence[Any]], formulas: Formulas) -> Iterator[bytes]:
+def _csv(columns: Sequence[ResultColumn], rows: Iterable[Sequence[Any]], formulas: Formulas) -> Iterator[bytes]:
     buffer = io.StringIO()
     write = csv.writer(buffer, lineterminator="\r\n").writerow
     write([formulas.cell(column.name) for column in columns])
@@ -323,7 +323,7 @@ def _csv(columns: Sequence[Column], rows: Iterable[Sequence[Any]], formulas: For
     yield buffer.getvalue().encode()
 
 
-def _json(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+def _json(columns: Sequence[ResultColumn], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
     before = b"["
     for object_ in objects(columns, rows):
         yield before + b"\n" + object_
@@ -331,12 +331,12 @@ def _json(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterator[
     yield b"\n]\n" if before == b"," else b"[]\n"
 
 
-def _jsonl(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+def _jsonl(columns: Sequence[ResultColumn], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
     for object_ in objects(columns, rows):
         yield object_ + b"\n"
 
 
-def _markdown(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+def _markdown(columns: Sequence[ResultColumn], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
     yield _markdown_line(column.name for column in columns)
     yield _markdown_line("---" for _ in columns)
     for row in rows:
@@ -348,7 +348,7 @@ def _markdown_line(cells: Iterable[str]) -> bytes:
     return f"| {' | '.join(texts)} |\n".encode()
 
 
-_WRITERS: dict[str, Callable[[Sequence[Column], Iterable[Sequence[Any]]], Iterator[bytes]]] = {
+_WRITERS: dict[str, Callable[[Sequence[ResultColumn], Iterable[Sequence[Any]]], Iterator[bytes]]] = {
     "json": _json, "jsonl": _jsonl, "markdown": _markdown,
 }  # fmt: skip
 

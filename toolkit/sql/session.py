@@ -37,14 +37,14 @@ _SETTINGS = (
 """No query reaches a file, a variable of Python or an extension; these settings cannot be changed any more."""
 
 
-class Column(NamedTuple):
+class ResultColumn(NamedTuple):
     """A column of a result, with the type as SQL writes it."""
 
     name: str
     type: str
 
 
-class Result:
+class StatementResult:
     """The result of a statement, read some rows at a time.
 
     Attributes:
@@ -53,7 +53,7 @@ class Result:
 
     def __init__(self, session: "Database", cursor: Any, sql: str) -> None:
         self._session, self._cursor, self._sql = session, cursor, sql
-        self.columns = [Column(item[0], str(item[1])) for item in cursor.description or ()]
+        self.columns = [ResultColumn(item[0], str(item[1])) for item in cursor.description or ()]
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows as Python's values.
@@ -105,7 +105,7 @@ class Database:
         self._stack.close()
         del self._connection
 
-    def execute(self, sql: str) -> Result:
+    def execute(self, sql: str) -> StatementResult:
         """Return the result of the last statement.
 
         Raises:
@@ -117,7 +117,7 @@ class Database:
             cursor = self.apart(lambda: self._connection.execute(sql))
         if cursor is None:
             raise ConfigError("sql: expected a statement, got none")
-        return Result(self, cursor, sql)
+        return StatementResult(self, cursor, sql)
 
     def batches(self, sql: str, rows: int = 8 * FETCHED) -> Generator[Any, None, None]:
         """Yield the pyarrow schema of a result, then its record batches.
@@ -176,9 +176,9 @@ class Database:
                 raise
             return future.result()
 
-    def describe(self, name: str) -> list[Column]:
+    def describe(self, name: str) -> list[ResultColumn]:
         """Return the columns of a view."""
-        return [Column(row[0], row[1]) for row in self.execute(f"DESCRIBE {quote(name)}").rows()]
+        return [ResultColumn(row[0], row[1]) for row in self.execute(f"DESCRIBE {quote(name)}").rows()]
 
     def _prepare(self, sql: str) -> None:
         """Create the views in a statement."""

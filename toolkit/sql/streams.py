@@ -60,7 +60,7 @@ class Faults:
             raise
 
 
-class Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
+class ScanStream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
     """A stream for repeated scans; DuckDB asks each scan for some columns, and some rows.
 
     Args:
@@ -93,7 +93,7 @@ class Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
 class _Scan:
     """The scanner of a stream, as DuckDB expects it."""
 
-    def __init__(self, stream: Stream, columns: Sequence[str] | None, filter: Any) -> None:
+    def __init__(self, stream: ScanStream, columns: Sequence[str] | None, filter: Any) -> None:
         self._stream, self._filter = stream, filter
         names = stream.schema.names
         self._names = names if columns is None else list(columns)
@@ -118,7 +118,7 @@ class _Scan:
                 yield from pa.Table.from_batches([batch]).filter(self._filter).select(self._names).to_batches()
 
 
-class Shards(Stream):
+class Shards(ScanStream):
     """Shards with joined sets.
 
     The columns of set ``i`` is ``s{i}``: its rows, as JSON of exactly its keys.

@@ -18,7 +18,7 @@ from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.records import sets as records
 from toolkit.session import Session
-from toolkit.sql.streams import DOCUMENT, PLACE, Faults, Shards, Stream, column_of
+from toolkit.sql.streams import DOCUMENT, PLACE, Faults, ScanStream, Shards, column_of
 from toolkit.storage.paths import join, stat
 from toolkit.text.languages.labels import label_of_path
 
@@ -138,7 +138,7 @@ STREAM = "{stream}"
 class View(NamedTuple):
     """A stream, and the query over it; `STREAM` stands for the stream."""
 
-    stream: Stream
+    stream: ScanStream
     query: str
 
 
@@ -308,7 +308,7 @@ def _column(name: str) -> str:
     return f"value {name}"
 
 
-class _PartsStream(Stream):
+class _PartsStream(ScanStream):
     def __init__(self, parts: Parts, types: Mapping[str, Type], faults: Faults, session: Session) -> None:
         self._parts, self._types = parts, types
         fields = [

@@ -2,7 +2,7 @@
 
 ``.toolkit/samples/documents/sample-*.jsonl.gz``  the documents, copied
 ``.toolkit/samples/attributes/SET/…``             the sets that taggers make of them, and rows of sets that are read
-``.toolkit/samples/sample.json``                  a `Sample`: written last
+``.toolkit/samples/sample.json``                  a `SampleRecord`: written last
 
 Which documents these are depends on their sources and ids, and on the seed: on nothing else.
 """
@@ -38,7 +38,7 @@ GROUP_BYTES = 64_000_000
 _ROWS = msgspec.json.Decoder(AttributesRow)
 
 
-class Sample(msgspec.Struct, frozen=True, kw_only=True):
+class SampleRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of a sample.
 
     Attributes:
@@ -71,12 +71,12 @@ def dataset_of(dataset: Dataset) -> Dataset:
     return Dataset(join(root, "documents"), join(root, "attributes"), notes=join(root, "notes"))
 
 
-def load(dataset: Dataset) -> Sample | None:
+def load(dataset: Dataset) -> SampleRecord | None:
     """Return the record of a dataset's sample; None without one."""
-    return json_files.load(_mark(dataset), Sample)
+    return json_files.load(_mark(dataset), SampleRecord)
 
 
-def save(dataset: Dataset, sample: Sample) -> None:
+def save(dataset: Dataset, sample: SampleRecord) -> None:
     """Declare a sample complete."""
     json_files.save(_mark(dataset), sample)
 
@@ -113,7 +113,7 @@ def index_shard(work: ShardToIndex, report: Report) -> row_index.ShardState:
     return state
 
 
-class ShardToDraw(ShardWork, kw_only=True):
+class SampleDrawTask(ShardWork, kw_only=True):
     """Shard to draw documents from: those with keys up to a limit."""
 
     seed: int
@@ -128,7 +128,7 @@ class Drawn(ConfigStruct):
     sizes: list[int]
 
 
-def draw_shard(work: ShardToDraw, report: Report) -> Drawn:
+def draw_shard(work: SampleDrawTask, report: Report) -> Drawn:
     """Return the documents of a shard with keys up to a limit; in order."""
     drawn = Drawn([], [], [])
     first = 0

@@ -271,7 +271,7 @@ class Effort(NamedTuple):
         return Effort(self.documents + other[0], self.seconds + other[1], Counter(self.counts) + Counter(other[2]))
 
 
-class Values(NamedTuple):
+class BatchValues(NamedTuple):
     """The values of some documents.
 
     Attributes:
@@ -292,7 +292,7 @@ def values_of(
     todo: Sequence[str],
     path: str,
     takedown: Takedown | None = None,
-) -> Values:
+) -> BatchValues:
     """Return the taggers' values of some documents.
 
     Args:
@@ -330,7 +330,9 @@ def values_of(
             ]
         )
     efforts = [Effort(len(rows_of[name]), seconds[name], counts[name]) for name in todo]
-    return Values(results, efforts, {name: column for name, column in values.items() if isinstance(column, Column)})
+    return BatchValues(
+        results, efforts, {name: column for name, column in values.items() if isinstance(column, Column)}
+    )
 
 
 def _with_empty(values: Sequence[Any], rows: Sequence[int], type_: Type) -> list[Any]:

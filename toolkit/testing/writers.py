@@ -29,7 +29,7 @@ LOSSY = ("other line ends",)
 """Texts with characters that some formats have no place for."""
 
 
-class Encoded(NamedTuple):
+class EncodedPiece(NamedTuple):
     """Piece of a document, and the kind of its text."""
 
     about: str
@@ -165,7 +165,7 @@ def check_carried(writer: Writer) -> None:
         row = msgspec.json.encode(fields | {"metadata": metadata})
         raw = msgspec.Raw(msgspec.json.encode(metadata))
         document = Document("in-text", id="in-id", source="in-source", metadata=raw, row=row)
-        pieces = [Encoded("", document, data) for _, data in writer.encode(document, mixed_of(writer, document))]
+        pieces = [EncodedPiece("", document, data) for _, data in writer.encode(document, mixed_of(writer, document))]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, writer.part("en", 1, 1, ""))
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -183,7 +183,7 @@ def check_carried(writer: Writer) -> None:
             )
 
 
-def check_reading(writer: Writer, label: str, pieces: Sequence[Encoded], folder: Path) -> None:
+def check_reading(writer: Writer, label: str, pieces: Sequence[EncodedPiece], folder: Path) -> None:
     """Check a label's file by the format, and its documents."""
     name = plugin.name_of(writer)
     path = folder / writer.part(label, 1, 1, "")
@@ -226,7 +226,7 @@ def check_reading(writer: Writer, label: str, pieces: Sequence[Encoded], folder:
         )
 
 
-def file_of(writer: Writer, pieces: Sequence[Encoded], path: Path) -> bytes:
+def file_of(writer: Writer, pieces: Sequence[EncodedPiece], path: Path) -> bytes:
     """Write the file of a label, and return its bytes; a format that makes its files itself must keep its promises."""
     if writer.CONCATENATES:
         path.write_bytes(b"".join(piece.data for piece in pieces))
@@ -265,13 +265,13 @@ def _way_to_read(writer: Writer) -> str:
     return "as `READING` and `ID` say" if writer.has_json_lines() else "by `read`"
 
 
-def _by_label(writer: Writer) -> dict[str, list[Encoded]]:
+def _by_label(writer: Writer) -> dict[str, list[EncodedPiece]]:
     """Return the pieces of some documents, in order, by their label."""
-    results: dict[str, list[Encoded]] = {}
+    results: dict[str, list[EncodedPiece]] = {}
     for i, (about, text) in enumerate(plugin.SHORT.items()):
         document = document_of(text, i)
         for label, data in writer.encode(document, mixed_of(writer, document, LABELS[i % 2])):
-            results.setdefault(label, []).append(Encoded(about, document, data))
+            results.setdefault(label, []).append(EncodedPiece(about, document, data))
     return results
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from toolkit.data.documents import Document, is_reference
 from toolkit.lazy_numpy import np
-from toolkit.text.json_strings import Decoded
+from toolkit.text.json_strings import DecodedTexts
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import LineTable
 from toolkit.text.words import Splitter, Words
@@ -89,7 +89,7 @@ class Batch(Sequence[Document]):
         decoded: their texts, if they have been decoded from JSON together.
     """
 
-    def __init__(self, documents: Sequence[Document], decoded: Decoded | None = None) -> None:
+    def __init__(self, documents: Sequence[Document], decoded: DecodedTexts | None = None) -> None:
         self._documents = documents
         self._decoded = decoded
         self._columns: dict[str, Column[Any]] = {}

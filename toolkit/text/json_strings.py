@@ -18,7 +18,7 @@ _PADDING, _BEFORE, _BORDER = 16, 3, b"\n\n\n"
 """Bytes behind the last string, and before the first one, for code that reads several at once."""
 
 
-class Rows(NamedTuple):
+class GappedRows(NamedTuple):
     """Rows of JSON with a gap for the text.
 
     Attributes:
@@ -35,12 +35,12 @@ class Rows(NamedTuple):
 _KERNEL, _USES = "toolkit.text.kernels.json_strings", ["toolkit.text.kernels.intrinsics"]
 _TEXTS = "int8* int64* int64* int64"
 _decode = Compiled(f"{_KERNEL}:decode", "int8* int64* int64", LineTable, "int64* int64*", uses=_USES)
-_encode = Compiled(f"{_KERNEL}:encode", _TEXTS, Rows, "int8* int64* int64*", uses=_USES)
+_encode = Compiled(f"{_KERNEL}:encode", _TEXTS, GappedRows, "int8* int64* int64*", uses=_USES)
 _check = Compiled(f"{_KERNEL}:check", _TEXTS, "int64*", uses=_USES)
 _trim = Compiled(f"{_KERNEL}:trim", _TEXTS, "int64 int64*", uses=_USES)
 
 
-class Decoded(NamedTuple):
+class DecodedTexts(NamedTuple):
     """Texts decoded from JSON.
 
     Attributes:
@@ -65,7 +65,7 @@ class Decoded(NamedTuple):
         return cast("Array", np.append(begins[1:], len(self.lines.utf8) - PADDING) > ends)
 
 
-def decoded(raws: Sequence[msgspec.Raw]) -> Decoded | None:
+def decoded(raws: Sequence[msgspec.Raw]) -> DecodedTexts | None:
     """Decode JSON strings; return None if one is no string.
 
     Args:
@@ -83,7 +83,7 @@ def decoded(raws: Sequence[msgspec.Raw]) -> Decoded | None:
     if sound < len(raws):
         return None
     utf8[end : end + PADDING] = ord("\n")
-    return Decoded(LineTable(utf8[: end + PADDING], starts[:lines], ends[:lines], chars[:lines], bounds), places)
+    return DecodedTexts(LineTable(utf8[: end + PADDING], starts[:lines], ends[:lines], chars[:lines], bounds), places)
 
 
 def encoded(
@@ -102,7 +102,7 @@ def encoded(
     """
     bounds = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     gaps = bounds[:-1] + np.array([row.index(key) + len(key) for row in rows], dtype=np.int64)
-    joined = Rows(np.frombuffer(b"".join(rows) or b" ", dtype=np.int8), bounds, gaps)
+    joined = GappedRows(np.frombuffer(b"".join(rows) or b" ", dtype=np.int8), bounds, gaps)
     if len(source) < ends.max(initial=0) + _PADDING:
         source += b" " * _PADDING
     texts = np.frombuffer(source, dtype=np.int8)

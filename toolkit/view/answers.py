@@ -7,9 +7,9 @@ import msgspec
 
 from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError
-from toolkit.view.corpus import MOST, At, Corpus, CorpusRow, Queries, Query, QuerySpec, Question, Values
+from toolkit.view.corpus import MOST, At, Corpus, CorpusRow, Queries, Query, QuerySpec, Question, ValueSet
 from toolkit.view.dataset import DroppedBy, Explainer
-from toolkit.view.labels import Labels
+from toolkit.view.labels import LabelFile
 
 HEAD = 400
 """Code points of the beginning of a text in a list."""
@@ -36,7 +36,7 @@ def list_entry(document: CorpusRow) -> dict[str, Any]:
     }
 
 
-def full_document(document: CorpusRow, sets: Sequence[Values], *, all_of_it: bool = False) -> dict[str, Any]:
+def full_document(document: CorpusRow, sets: Sequence[ValueSet], *, all_of_it: bool = False) -> dict[str, Any]:
     """Return a document with all of its fields and values.
 
     Args:
@@ -67,7 +67,7 @@ def _rows(path: str, value: Any, depth: int = 0) -> Iterator[tuple[str, str, boo
     yield path, text[:VALUE], len(text) > VALUE
 
 
-def marks(document: CorpusRow, sets: Sequence[Values]) -> dict[str, Any]:
+def marks(document: CorpusRow, sets: Sequence[ValueSet]) -> dict[str, Any]:
     """Return the marks in a document's text, by the types of values.
 
     Labels of lines are a list of objects with ``label``; the label is the first one of an object with ``label`` and
@@ -116,7 +116,7 @@ PATIENCE = 1.0
 Parameters = Mapping[str, str]
 
 
-class Answers:
+class CorpusAnswers:
     """Answers questions about a corpus.
 
     Args:
@@ -130,7 +130,7 @@ class Answers:
     def __init__(
         self,
         corpus: Corpus,
-        labels: Labels,
+        labels: LabelFile,
         explainer: Explainer | None,
         rules: Sequence[Mapping[str, str]],
         visible_sets: Sequence[str],

@@ -132,7 +132,7 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Values:
+class ValueSet:
     """A set of values of documents: its name, and the types of its keys."""
 
     name: str
@@ -196,7 +196,7 @@ class Corpus(Protocol):
     title: str
     kind: str
     shards: Sequence[Shard]
-    sets: Sequence[Values]
+    sets: Sequence[ValueSet]
 
     def refresh(self) -> None:
         """Drop cached data of changed files."""

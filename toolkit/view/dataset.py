@@ -27,7 +27,7 @@ from toolkit.source import Resolved, values_beside
 from toolkit.storage import Stat
 from toolkit.storage.paths import stat
 from toolkit.storage.threads import for_each
-from toolkit.view.corpus import At, CorpusRow, Question, Recent, Scanned, Shard, Stop, Values
+from toolkit.view.corpus import At, CorpusRow, Question, Recent, Scanned, Shard, Stop, ValueSet
 from toolkit.view.members import MemberFile, OrderedFile, Pieces, RowFile
 from toolkit.view.questions import DatasetQuery, DatasetQuestion, MixNames
 
@@ -80,8 +80,8 @@ class DatasetCorpus:
         self.title, self.dataset, self.own, self.mix = title, resolved.stream.dataset, own, mix
         self.names, self.max_bytes = resolved.shards, max_bytes
         self._resolved, self._joined = resolved, {joined.set: joined for joined in resolved.sets}
-        self.sets: Sequence[Values] = [
-            Values(joined.set, {key.name: key.declared for key in joined.keys}) for joined in resolved.sets
+        self.sets: Sequence[ValueSet] = [
+            ValueSet(joined.set, {key.name: key.declared for key in joined.keys}) for joined in resolved.sets
         ]
         self.pieces = Pieces()
         self._sources = dict.fromkeys(sources)

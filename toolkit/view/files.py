@@ -15,7 +15,7 @@ from toolkit.mix.writer import Writer
 from toolkit.rules import expressions
 from toolkit.rules.compiling import compile_function
 from toolkit.rules.expressions import check_condition
-from toolkit.view.corpus import At, CorpusRow, Recent, Scanned, Shard, Stop, Values
+from toolkit.view.corpus import At, CorpusRow, Recent, Scanned, Shard, Stop, ValueSet
 from toolkit.view.questions import FILTER, condition_of, score, score_of
 
 HELD = 400
@@ -62,8 +62,8 @@ class FileCorpus:
         self.shards: Sequence[Shard] = [Shard(*file) for file in files]
         self._writer, self._merged, self._max, self._is_unique = writer, merged, max_bytes, is_unique
         types = types_of(writer, merged)
-        self.sets: Sequence[Values] = [Values(SET, types)] if types else []
-        self._open = Recent[int, _Reading](OPEN)
+        self.sets: Sequence[ValueSet] = [ValueSet(SET, types)] if types else []
+        self._open = Recent[int, _OpenFile](OPEN)
         self._documents = Recent[At, CorpusRow](HELD_CHARS, lambda char: max(len(char.text), HELD_CHARS // HELD))
         self._lock = threading.Lock()
 
@@ -89,7 +89,7 @@ class FileCorpus:
             return cached
         reading = self._open.use(at.shard)
         if reading is None or reading.row > at.row:
-            reading = self._open.keep(at.shard, _Reading(self.documents_of(at.shard)))
+            reading = self._open.keep(at.shard, _OpenFile(self.documents_of(at.shard)))
         next(islice(reading.documents, at.row - reading.row, at.row - reading.row), None)
         reading.row = at.row
         result = next(reading.documents, None)
@@ -129,7 +129,7 @@ class FileCorpus:
         return names_in_file(self._writer, self._merged)
 
 
-class _Reading:
+class _OpenFile:
     """An open file: its documents, and the number of the next one, from 0."""
 
     def __init__(self, documents: Iterator[tuple[Document, list[Any]]]) -> None:

@@ -85,24 +85,24 @@ _Key = tuple[str, str, str]
 """Source and id of a document; and its shard, or shard and row, where others have these, too."""
 
 
-class _Result(msgspec.Struct, forbid_unknown_fields=True):
+class _LabelResult(msgspec.Struct, forbid_unknown_fields=True):
     from_name: str
     to_name: str
     type: str
     value: dict[str, Any]
 
 
-class _Annotation(msgspec.Struct, forbid_unknown_fields=True):
+class _LabelAnnotation(msgspec.Struct, forbid_unknown_fields=True):
     completed_by: Any
-    result: list[_Result]
+    result: list[_LabelResult]
 
 
-class _Task(msgspec.Struct, forbid_unknown_fields=True):
+class _LineTask(msgspec.Struct, forbid_unknown_fields=True):
     data: _Data
-    annotations: list[_Annotation]
+    annotations: list[_LabelAnnotation]
 
 
-_DECODER = msgspec.json.Decoder(_Task)
+_DECODER = msgspec.json.Decoder(_LineTask)
 """Of lines that hold nothing which would be lost when they are written again."""
 
 _ENCODER = msgspec.json.Encoder()
@@ -111,7 +111,7 @@ _MOST = 10
 """Changes that are told at a time."""
 
 
-class Labels:
+class LabelFile:
     """The labels in a file. A context manager: meanwhile nobody else writes it.
 
     Args:
@@ -123,7 +123,7 @@ class Labels:
     def __init__(self, path: str, questions: Sequence[LabelQuestion], annotator: str) -> None:
         self.path, self.annotator = path, annotator
         self.questions = {question.name: question for question in questions}
-        self._tasks: dict[_Key, _Task] = {}
+        self._tasks: dict[_Key, _LineTask] = {}
         self._news: list[str] = []
         self._lines = 0
         self._version: tuple[int, ...] = ()
@@ -228,7 +228,7 @@ class Labels:
             return ()
         return result.st_ino, result.st_size, result.st_mtime_ns
 
-    def _changes(self, before: Mapping[_Key, _Task]) -> Iterator[str]:
+    def _changes(self, before: Mapping[_Key, _LineTask]) -> Iterator[str]:
         """Yield changes of the annotator's labels, and numbers of changed documents."""
         for key in sorted(before.keys() & self._tasks.keys()):
             old, new = (_labels(self._mine(tasks[key])) for tasks in (before, self._tasks))
@@ -239,9 +239,9 @@ class Labels:
             if number := len(tasks.keys() - former.keys()):
                 yield f"labels of {amount(number, 'document')} are {change}"
 
-    def _load(self) -> tuple[dict[_Key, _Task], int]:
+    def _load(self) -> tuple[dict[_Key, _LineTask], int]:
         """Return the tasks in the file, and how many lines it has: of one document the later line counts."""
-        results: dict[_Key, _Task] = {}
+        results: dict[_Key, _LineTask] = {}
         number = 0
         with open(self._at, "rb") as file:
             for number, line in enumerate(file, 1):
@@ -269,7 +269,7 @@ class Labels:
         with self._lock:
             return _labels(self._mine(self._tasks.get(self._key(source, id, places))))
 
-    def _mine(self, task: _Task | None) -> _Annotation | None:
+    def _mine(self, task: _LineTask | None) -> _LabelAnnotation | None:
         annotations = task.annotations if task else []
         return next((annotation for annotation in annotations if _name(annotation) == self.annotator), None)
 
@@ -328,7 +328,7 @@ class Labels:
         more = len(changes) - _MOST
         return [*changes[:_MOST], *([f"and {more:,} more"] if more > 0 else [])]
 
-    def _after_line(self, task: _Task) -> None:
+    def _after_line(self, task: _LineTask) -> None:
         """Record an appended line; read the file again if others have written just before it."""
         result, size = self._signs(), len(_ENCODER.encode(task)) + 1
         self._tasks[task.data.key] = task
@@ -338,39 +338,41 @@ class Labels:
         else:
             self.refresh()
 
-    def _with(self, task: _Task | None, data: _Data, asking: LabelQuestion, label: Label | None) -> _Task | None:
+    def _with(
+        self, task: _LineTask | None, data: _Data, asking: LabelQuestion, label: Label | None
+    ) -> _LineTask | None:
         mine = self._mine(task)
         results = [result for result in mine.result if result.from_name != asking.name] if mine else []
         if label is not None:
-            results.append(msgspec.convert(result_of(asking.name, label), _Result))
+            results.append(msgspec.convert(result_of(asking.name, label), _LabelResult))
         other_annotations = [annotation for annotation in task.annotations if annotation is not mine] if task else []
-        annotations = [*other_annotations, *([_Annotation(self.annotator, results)] if results else [])]
-        return _Task(task.data if task else data, annotations) if annotations else None
+        annotations = [*other_annotations, *([_LabelAnnotation(self.annotator, results)] if results else [])]
+        return _LineTask(task.data if task else data, annotations) if annotations else None
 
-    def _write(self, tasks: dict[_Key, _Task]) -> None:
+    def _write(self, tasks: dict[_Key, _LineTask]) -> None:
         write_file(self._at, b"".join(_ENCODER.encode(task) + b"\n" for task in tasks.values()))
         self._tasks, self._lines, self._version = tasks, len(tasks), self._signs()
 
 
-def _merge(earlier: _Task, later: _Task) -> _Task:
+def _merge(earlier: _LineTask, later: _LineTask) -> _LineTask:
     """Return one task of two lines of a document: of each person the labels of the later one."""
     names = {_name(annotation) for annotation in later.annotations}
-    return _Task(
+    return _LineTask(
         earlier.data,
         [*(annotation for annotation in earlier.annotations if _name(annotation) not in names), *later.annotations],
     )
 
 
-def _labels(annotation: _Annotation | None) -> dict[str, Label]:
+def _labels(annotation: _LabelAnnotation | None) -> dict[str, Label]:
     return {result.from_name: _label(result) for result in annotation.result} if annotation else {}
 
 
-def _name(annotation: _Annotation) -> str:
+def _name(annotation: _LabelAnnotation) -> str:
     who = annotation.completed_by
     return str(who.get("email") or who.get("id") or "") if isinstance(who, Mapping) else str(who)
 
 
-def _label(result: _Result) -> Label:
+def _label(result: _LabelResult) -> Label:
     value = result.value.get(result.type)
     output: Label = value[0] if isinstance(value, list) and value else value if isinstance(value, int | float) else ""
     return output

@@ -84,7 +84,7 @@ class Pieces:
         return data
 
 
-class Stream(io.RawIOBase):
+class ByteStream(io.RawIOBase):
     """The bytes of a file from an offset, piece by piece."""
 
     def __init__(self, pieces: Pieces, path: str, version: Stat, offset: int) -> None:
@@ -149,7 +149,7 @@ class RowFile(Protocol):
         """
 
 
-class _Reading:
+class _ForwardReader:
     """Rows read from a place on; what is asked for next is often what comes next."""
 
     def __init__(self, lines: Lines, row: int) -> None:
@@ -171,7 +171,7 @@ class _SequentialFile:
     """A file with reads from the last row on."""
 
     def __init__(self) -> None:
-        self._reading: _Reading | None = None
+        self._reading: _ForwardReader | None = None
         self._lock = threading.Lock()
 
     def fetch(self, rows: Sequence[int]) -> None:
@@ -185,7 +185,7 @@ class _SequentialFile:
                 self._close()
                 raise
 
-    def _from(self, first: int) -> _Reading:
+    def _from(self, first: int) -> _ForwardReader:
         """Return the reading of a row, and of those after it."""
         raise NotImplementedError
 
@@ -206,10 +206,10 @@ class OrderedFile(_SequentialFile):
         super().__init__()
         self._open_before = open_before
 
-    def _from(self, first: int) -> _Reading:
+    def _from(self, first: int) -> _ForwardReader:
         if self._reading is None or self._reading.row > first:
             self._close()
-            self._reading = _Reading(*self._open_before(first))
+            self._reading = _ForwardReader(*self._open_before(first))
         return self._reading
 
 
@@ -247,7 +247,7 @@ class MemberFile(_SequentialFile):
                 guesses = [self._guess(row, *self._around(row)) for row in rows]
             for_each(lambda at: self._pieces.read(self._path, self._version, at - 1, WINDOW + 1), guesses, always=True)
 
-    def _from(self, first: int) -> _Reading:
+    def _from(self, first: int) -> _ForwardReader:
         reading = self._reading
         if reading and reading.row <= first and self._stored_between(reading.row, first) <= WINDOW:
             return reading
@@ -255,7 +255,7 @@ class MemberFile(_SequentialFile):
         if reading and place.row <= reading.row <= first:
             return reading
         self._close()
-        self._reading = _Reading(self._lines(place.offset), place.row)
+        self._reading = _ForwardReader(self._lines(place.offset), place.row)
         return self._reading
 
     def _stored_between(self, row: int, other: int) -> float:
@@ -263,7 +263,7 @@ class MemberFile(_SequentialFile):
         return (other - row) * self._version.size / self._count if self._count else 0
 
     def _lines(self, offset: int) -> Lines:
-        stream = Stream(self._pieces, self._path, self._version, offset)
+        stream = ByteStream(self._pieces, self._path, self._version, offset)
         return Lines(self._path, self._max, stored=cast("IO[bytes]", stream))
 
     def _place_before(self, first: int) -> Place:

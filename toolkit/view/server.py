@@ -27,7 +27,7 @@ from toolkit.pages import assets
 from toolkit.session import current
 from toolkit.storage.json_files import know_types
 from toolkit.storage.threads import Thread
-from toolkit.view.answers import Answers
+from toolkit.view.answers import CorpusAnswers
 
 ADDRESS = "127.0.0.1"
 TOKEN = "X-Token"  # noqa: S105  # the name of the header
@@ -71,7 +71,7 @@ class ViewServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False  # a question that is being answered does not hold up the end
 
-    def __init__(self, answers: Answers, port: int = 0, *, debug: bool = False) -> None:
+    def __init__(self, answers: CorpusAnswers, port: int = 0, *, debug: bool = False) -> None:
         self.answers, self.debug, self._session = answers, debug, current()
         self.token = secrets.token_urlsafe(32)
         self.page, self.policy = _page()

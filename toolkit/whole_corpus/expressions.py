@@ -21,13 +21,13 @@ from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import Expression, check, check_condition
 from toolkit.rules.text_edits import edited, edits_in
 from toolkit.text.batch import Batch
-from toolkit.whole_corpus.kind import Block, Query
+from toolkit.whole_corpus.kind import Query, TextBlock
 
 MOST = 10_000
 """Groups of a set: more are a mistake, as a rule, say an expression over the id."""
 
 
-class Labels:
+class GroupNumbers:
     """Numbers the groups of a shard's documents, in order of appearance.
 
     Args:
@@ -215,7 +215,7 @@ class Evaluator:
         """Return the answers for a competing document, in the order of `names`."""
         return [_run(item, function, values, document) for item, function in self._functions.values()]
 
-    def block(self, first: int, documents: Batch, rows: Iterable[Sequence[Any]]) -> Block:
+    def block(self, first: int, documents: Batch, rows: Iterable[Sequence[Any]]) -> TextBlock:
         """Return the answers for documents, from the values of their sets; `first` documents are before them.
 
         Raises:
@@ -238,9 +238,9 @@ class Evaluator:
                 error.line, error.id = number, document.id
                 raise
         by_name = {name: [row[i] for row in columns] for i, name in enumerate(self.names)}
-        return Block(first, Batch(chosen) if self._text or self._edits else documents, competes, by_name)
+        return TextBlock(first, Batch(chosen) if self._text or self._edits else documents, competes, by_name)
 
-    def _at_once(self, first: int, documents: Batch, rows: Iterable[Sequence[Any]]) -> Block | None:
+    def _at_once(self, first: int, documents: Batch, rows: Iterable[Sequence[Any]]) -> TextBlock | None:
         """Return the answers, column by column; None if a value is not of a type that needs no second look."""
         arguments = [(*values, document) for values, document in zip(rows, documents, strict=True)]
         competes = _column(*self._when, arguments) if self._when else [True] * len(arguments)
@@ -256,7 +256,7 @@ class Evaluator:
                 by_name[name] = [None] * len(arguments)
                 for i, value in zip(places, results, strict=True):
                     by_name[name][i] = value
-        return Block(first, documents, competes, by_name)
+        return TextBlock(first, documents, competes, by_name)
 
 
 _PLAIN: Mapping[str, set[type]] = {

@@ -49,7 +49,7 @@ class Query(NamedTuple):
     kind: ValueKind
 
 
-class Block(NamedTuple):
+class TextBlock(NamedTuple):
     """Some documents of a shard, in order.
 
     Attributes:
@@ -104,7 +104,7 @@ class Signer:
     def __init__(self, kind: "Kind", files: Files) -> None:
         self.kind, self.files = kind, files
 
-    def add(self, block: Block) -> None:
+    def add(self, block: TextBlock) -> None:
         """Take the next documents."""
         raise NotImplementedError
 
@@ -114,7 +114,7 @@ class Signer:
 
 
 @dataclass
-class Work:
+class ResolveJob:
     """The context of a kind's `resolve`.
 
     Attributes:
@@ -157,7 +157,7 @@ class Work:
 
 
 @dataclass
-class Resolved:
+class Decisions:
     """The result of `resolve`.
 
     Attributes:
@@ -234,9 +234,9 @@ class Kind(ConfigStruct, kw_only=True):
         """Return a writer of a shard's signatures."""
         raise NotImplementedError
 
-    def resolve(self, work: Work) -> Resolved:
+    def resolve(self, work: ResolveJob) -> Decisions:
         """Write the fates of all documents; by default there are none, and values come from signatures alone."""
-        return Resolved({signed.shard: "" for signed in work.shards if signed.own})
+        return Decisions({signed.shard: "" for signed in work.shards if signed.own})
 
     def fitted(self, fates: str) -> str:
         """Return the digest of the fitted object in use, or None; `fates` is as for `values`."""

@@ -139,7 +139,7 @@ SCRATCH = "work-"
 SHARDS = "shards"
 
 
-class _Listed(ConfigStruct):
+class _ListedShard(ConfigStruct):
     """A signed shard, without its dataset."""
 
     folder: str
@@ -154,7 +154,9 @@ def save_shards(run: Run, folder: str, shards: Sequence[SignedShard]) -> None:
     from toolkit.exchange.scatter import scatter_sections, settle
 
     sections = {
-        shard.number: msgspec.json.encode(_Listed(shard.folder, shard.shard, shard.number, shard.record, shard.own))
+        shard.number: msgspec.json.encode(
+            _ListedShard(shard.folder, shard.shard, shard.number, shard.record, shard.own)
+        )
         for shard in shards
     }
     settle(run, folder, SHARDS, scatter_sections(join(folder, SHARDS), len(shards), sections))
@@ -194,7 +196,7 @@ class NumberedShards(msgspec.Struct, frozen=True):
 
 
 def _signed(dataset: Dataset, section: bytes) -> SignedShard:
-    return SignedShard(dataset=dataset, **msgspec.structs.asdict(msgspec.json.decode(section, type=_Listed)))
+    return SignedShard(dataset=dataset, **msgspec.structs.asdict(msgspec.json.decode(section, type=_ListedShard)))
 
 
 def save_layout(path: str, layout: Any) -> None:

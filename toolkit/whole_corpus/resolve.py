@@ -29,7 +29,7 @@ from toolkit.storage.threads import for_each
 from toolkit.tag.declared import digest_of
 from toolkit.text.editing import Edit
 from toolkit.whole_corpus import records, sign
-from toolkit.whole_corpus.kind import Work
+from toolkit.whole_corpus.kind import ResolveJob
 from toolkit.whole_corpus.section import Entry
 from toolkit.whole_corpus.sign import edits_of, folder_of, names_of
 
@@ -109,7 +109,7 @@ def resolve(
     elif old and state_of_old.is_done and not refit:
         return old
     reads = {name: digest_of(sets.load_schema(dataset, name)) for name in entry.reads}
-    work = Work(
+    work = ResolveJob(
         shards=list(signed),
         folder=folder,
         home=records.set_folder(dataset, entry.set),
@@ -156,7 +156,7 @@ _ENCODER = msgspec.json.Encoder()
 _ROWS = 1 << 10  # that are written at a time
 
 
-class ShardToWrite(ConfigStruct):
+class SetWriteTask(ConfigStruct):
     """A shard, for writing its attributes: its number among those that were signed; it holds no record.
 
     Attributes:
@@ -182,7 +182,7 @@ class ShardToWrite(ConfigStruct):
         )
 
 
-def attributes_of(work: ShardToWrite, *, quick: bool = False, learn: bool = False) -> State:
+def attributes_of(work: SetWriteTask, *, quick: bool = False, learn: bool = False) -> State:
     """Return the state of the attributes of a shard; `quick` and `learn` as of `ShardAttributes.state`."""
     dataset, shard, entry = work.dataset, work.shard, work.entry
     documents = row_index.current(dataset, shard)
@@ -190,21 +190,21 @@ def attributes_of(work: ShardToWrite, *, quick: bool = False, learn: bool = Fals
     return attributes.state(entry.recorded, entry.reads, quick=quick, learn=learn)
 
 
-def _to_write(dataset: Dataset, entry: Entry, shards: Iterable[records.SignedShard], fates: str) -> list[ShardToWrite]:
+def _to_write(dataset: Dataset, entry: Entry, shards: Iterable[records.SignedShard], fates: str) -> list[SetWriteTask]:
     return [
-        ShardToWrite(entry=entry, dataset=dataset, shard=signed.shard, number=signed.number, fates=fates)
+        SetWriteTask(entry=entry, dataset=dataset, shard=signed.shard, number=signed.number, fates=fates)
         for signed in shards
     ]
 
 
 def works_to_write(
     dataset: Dataset, entry: Entry, signed: Sequence[records.SignedShard], fates: str
-) -> list[Task[ShardToWrite]]:
+) -> list[Task[SetWriteTask]]:
     """Return tasks to write a dataset's own shards from decisions."""
     own = [signed_shard for signed_shard in signed if signed_shard.own]
     works = _to_write(dataset, entry, own, fates)
 
-    def as_it_was(item: tuple[ShardToWrite, records.SignedShard]) -> ShardDone | None:
+    def as_it_was(item: tuple[SetWriteTask, records.SignedShard]) -> ShardDone | None:
         """Return an unchanged shard's cached outcome, by records and stamps alone."""
         work, shard = item
         is_done = attributes_of(work, quick=True).is_done
@@ -224,7 +224,7 @@ def works_to_write(
     ]
 
 
-def write_shard(work: ShardToWrite, report: Report) -> ShardDone:
+def write_shard(work: SetWriteTask, report: Report) -> ShardDone:
     """Write the attributes of a shard, if they are missing or outdated.
 
     Raises:

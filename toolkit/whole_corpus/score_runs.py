@@ -5,7 +5,7 @@
     labels   JSON: the groups of the run, sorted by their labels
     for each score of a document:
         starts   a uint32 a group, and one more: its first key, and where the last ends
-        marks    float64: every so many-th key, `Column.step` apart, from half a step on; for exact ranks
+        marks    float64: every so many-th key, `ScoreColumn.step` apart, from half a step on; for exact ranks
         keys     float64: the distinct scores of each group in turn, sorted
         counts   a uint32 a key: rows that have it
         items    a uint32 a row: the number of its key; `ABSENT` for one that is not ranked
@@ -30,12 +30,12 @@ from toolkit.data.schema import Type
 from toolkit.errors import DataError
 from toolkit.exchange.sealed import read_sealed
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole_corpus.expressions import Labels
-from toolkit.whole_corpus.kind import Block, Files, Kind, Query, Signer
+from toolkit.whole_corpus.expressions import GroupNumbers
+from toolkit.whole_corpus.kind import Files, Kind, Query, Signer, TextBlock
 from toolkit.whole_corpus.records import SignedShard
 
 
-class Steps(NamedTuple):
+class RankSteps(NamedTuple):
     """The ranks of a group's scores, as steps.
 
     Attributes:
@@ -76,7 +76,7 @@ def _chosen(begins: Array, ends: Array, gap: int) -> list[int]:
     return chosen
 
 
-def added(parts: Sequence[Array], error: float) -> Steps:
+def added(parts: Sequence[Array], error: float) -> RankSteps:
     """Return a group's ranks within an error, from all its knots."""
     documents = sum(int(part["below"][-1]) + int(part["count"][-1]) for part in parts)
     scores = np.unique(np.concatenate([part["score"] for part in parts]))
@@ -94,15 +94,15 @@ def added(parts: Sequence[Array], error: float) -> Steps:
     return _thinned(documents, scores, at, between, error)
 
 
-def _thinned(documents: int, scores: Array, at: Array, between: Array, error: float) -> Steps:
+def _thinned(documents: int, scores: Array, at: Array, between: Array, error: float) -> RankSteps:
     """Return thinned steps, with ranks within an error."""
     chosen = np.array(_chosen(np.r_[0, between[:-1]], between, int(2 * error * documents)))
     low, high = between[chosen[:-1]], between[chosen[1:] - 1]
     middle = (low + high) / (4 * documents)
-    return Steps(documents, scores[chosen], at[chosen] / (2 * documents), np.r_[0.0, middle, 1.0])
+    return RankSteps(documents, scores[chosen], at[chosen] / (2 * documents), np.r_[0.0, middle, 1.0])
 
 
-def steps_of(scores: Array, error: float) -> Steps:
+def steps_of(scores: Array, error: float) -> RankSteps:
     """Return thinned ranks of scores in memory, within an error."""
     result, counts = np.unique(scores, return_counts=True)
     below = np.cumsum(counts) - counts
@@ -128,7 +128,7 @@ KNOT = np.dtype([("score", "<f8"), ("below", "<u4"), ("count", "<u4")])
 LABELLED = np.dtype([("group", "<u4"), ("score", "<f8"), ("label", "<f8")])
 
 
-class Layout(NamedTuple):
+class RunLayout(NamedTuple):
     """The stored runs.
 
     Attributes:
@@ -142,7 +142,7 @@ class Layout(NamedTuple):
     labels: bool
 
 
-class Column(msgspec.Struct, frozen=True):
+class ScoreColumn(msgspec.Struct, frozen=True):
     """The offsets of a score's arrays in the file; how far marks are, how many keys there are."""
 
     step: int
@@ -156,13 +156,13 @@ class Column(msgspec.Struct, frozen=True):
     ends: int
 
 
-class Run(msgspec.Struct, frozen=True):
+class ScoreRun(msgspec.Struct, frozen=True):
     """A run: its rows, those that are ranked, its groups by label, its scores, and its labelled rows."""
 
     rows: int
     ranked: int
     groups: list[str]
-    columns: list[Column]
+    columns: list[ScoreColumn]
     labelled: int
     labelled_at: int
 
@@ -175,18 +175,20 @@ class ScoresOutput:
         layout: Layout of the file.
     """
 
-    def __init__(self, files: Files, layout: Layout) -> None:
+    def __init__(self, files: Files, layout: RunLayout) -> None:
         self._out = files.open(FILE)
         self._layout = layout
-        self._labels = Labels("within", "groups")
-        self.runs: list[Run] = []
+        self._labels = GroupNumbers("within", "groups")
+        self.runs: list[ScoreRun] = []
         self._begin()
 
     def _begin(self) -> None:
         self._rows, self._groups = 0, list[Array]()
         self._columns: list[list[Array]] = [[] for _ in range(self._layout.scores + self._layout.labels)]
 
-    def add(self, block: Block, within: Sequence[list[Any]], scores: Sequence[list[Any]], labels: list[Any]) -> None:
+    def add(
+        self, block: TextBlock, within: Sequence[list[Any]], scores: Sequence[list[Any]], labels: list[Any]
+    ) -> None:
         """Append documents.
 
         Args:
@@ -235,10 +237,10 @@ class ScoresOutput:
             labelled["group"], labelled["score"] = mine[chosen], scores[0][ranked][chosen]
             labelled["label"] = of_labels[chosen]
         at = self._out.put(labelled.tobytes())
-        self.runs.append(Run(len(groups), len(ranked), labels, written, len(labelled), at))
+        self.runs.append(ScoreRun(len(groups), len(ranked), labels, written, len(labelled), at))
         self._begin()
 
-    def _column(self, rows: int, ranked: Array, groups: Array, count: int, scores: Array) -> Column:
+    def _column(self, rows: int, ranked: Array, groups: Array, count: int, scores: Array) -> ScoreColumn:
         order = np.lexsort((scores, groups))
         sorted_groups, sorted_scores = groups[order], scores[order]
         is_new = np.ones(len(order), dtype=bool)
@@ -251,7 +253,7 @@ class ScoresOutput:
         items[ranked[order]] = np.cumsum(is_new) - 1
         step = min(STEP, max(1, len(keys) // _MARKS))
         knots, ends = self._knots(keys, counts, starts)
-        return Column(
+        return ScoreColumn(
             step,
             len(keys),
             self._out.put(starts.tobytes()),
@@ -277,7 +279,7 @@ class ScoresOutput:
         return np.concatenate(results), np.array(ends, dtype="<u4")
 
 
-def _finite(block: Block, values: Sequence[float | None]) -> Array:
+def _finite(block: TextBlock, values: Sequence[float | None]) -> Array:
     result = np.array(values, dtype=np.float64)  # where nulls are nan
     for i in np.flatnonzero(~np.isfinite(result)).tolist():
         if values[i] is not None:
@@ -286,40 +288,40 @@ def _finite(block: Block, values: Sequence[float | None]) -> Array:
     return result
 
 
-class RunOfShard(msgspec.Struct, frozen=True):
+class RunOfScores(msgspec.Struct, frozen=True):
     """A run with its place: its file, and the number of its shard."""
 
     path: str
     shard: int
-    run: Run
+    run: ScoreRun
 
     def read(self, offset: int, count: int, dtype: Any) -> Array:
         """Return values from an offset of the file."""
         dtype = np.dtype(dtype)
         return np.frombuffer(read_sealed(self.path, offset, count * dtype.itemsize), dtype=dtype)
 
-    def starts(self, column: Column) -> Array:
+    def starts(self, column: ScoreColumn) -> Array:
         """Return the bounds of the keys of groups."""
         return self.read(column.starts, len(self.run.groups) + 1, "<u4")
 
-    def marks(self, column: Column) -> Array:
+    def marks(self, column: ScoreColumn) -> Array:
         """Return every so many-th key."""
         return self.read(column.marks, len(range(column.step // 2, column.total, column.step)), "<f8")
 
-    def keys(self, column: Column, first: int = 0, last: int | None = None) -> Array:
+    def keys(self, column: ScoreColumn, first: int = 0, last: int | None = None) -> Array:
         """Return some keys."""
         last = column.total if last is None else last
         return self.read(column.keys + 8 * first, last - first, "<f8")
 
-    def counts(self, column: Column, first: int, last: int) -> Array:
+    def counts(self, column: ScoreColumn, first: int, last: int) -> Array:
         """Return of some keys how many rows have them."""
         return self.read(column.counts + 4 * first, last - first, "<u4")
 
-    def items(self, column: Column) -> Array:
+    def items(self, column: ScoreColumn) -> Array:
         """Return of each row the number of its key."""
         return self.read(column.items, self.run.rows, "<u4")
 
-    def knots(self, column: Column) -> Iterator[tuple[str, Array]]:
+    def knots(self, column: ScoreColumn) -> Iterator[tuple[str, Array]]:
         """Yield the label of each group, and its knots."""
         ends = self.read(column.ends, len(self.run.groups) + 1, "<u4").tolist()
         knots = self.read(column.knots, ends[-1], KNOT)
@@ -330,7 +332,7 @@ class RunOfShard(msgspec.Struct, frozen=True):
         """Return group, score and label of the labelled rows."""
         return self.read(self.run.labelled_at, self.run.labelled, LABELLED)
 
-    def place(self, column: Column, starts: Array, marks: Array, label: str, score: float) -> int:
+    def place(self, column: ScoreColumn, starts: Array, marks: Array, label: str, score: float) -> int:
         """Return the number of the first key at or above a score."""
         group = bisect_left(self.run.groups, label)
         low = int(starts[group])
@@ -346,10 +348,10 @@ class RunOfShard(msgspec.Struct, frozen=True):
         return low + int(np.searchsorted(self.keys(column, low, high), score))
 
 
-def runs_of(signed: SignedShard) -> Iterator[RunOfShard]:
+def runs_of(signed: SignedShard) -> Iterator[RunOfScores]:
     """Yield the runs of a shard, in order."""
-    for run in msgspec.convert(signed.record.details, list[Run]):
-        yield RunOfShard(signed.path(FILE), signed.number, run)
+    for run in msgspec.convert(signed.record.details, list[ScoreRun]):
+        yield RunOfScores(signed.path(FILE), signed.number, run)
 
 
 MANY = 20
@@ -378,7 +380,7 @@ class Calibrating(Kind, kw_only=True):
         raise NotImplementedError
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> RunLayout:
         """Return the layout of stored scores."""
         raise NotImplementedError
 
@@ -409,7 +411,7 @@ class _Scores(Signer):
         super().__init__(kind, files)
         self._runs = ScoresOutput(files, kind.layout)
 
-    def add(self, block: Block) -> None:
+    def add(self, block: TextBlock) -> None:
         """Take the next documents."""
         within = [block.values[name] for name in numbered("within", self.kind.groups)]
         scores = [block.values[name] for name in numbered("score", self.kind.scores)]

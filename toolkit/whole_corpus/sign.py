@@ -36,7 +36,7 @@ from toolkit.text.batch import Batch
 from toolkit.text.editing import Edit
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole_corpus.expressions import Evaluator
-from toolkit.whole_corpus.kind import Block, Files
+from toolkit.whole_corpus.kind import Files, TextBlock
 from toolkit.whole_corpus.records import (
     NAMES,
     SignatureRecord,
@@ -333,7 +333,7 @@ class _EntrySigning:
         """Give the signer documents with their values in all joined sets; rows of the takedown list do not compete."""
         mine = ([row[column] for column in self._columns] for row in values)
         answer = self._evaluator.block(first, documents, mine) if self._asks else None
-        block = answer or Block(first, documents, [True] * len(documents), {})
+        block = answer or TextBlock(first, documents, [True] * len(documents), {})
         if listed_rows:
             block = block._replace(competes=[mine and i not in listed_rows for i, mine in enumerate(block.competes)])
         self.compared += sum(block.competes)

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolkit.errors import ToolkitError
 from toolkit.ingest.reader import READERS, Input, Rejects
-from toolkit.ingest.reading.rows import Documents
+from toolkit.ingest.reading.rows import InputRows
 from toolkit.ingest.section import Common
 
 MOST = 20_000
@@ -48,7 +48,7 @@ class Outcome:
         reader = READERS.find(format)(**options)
         self.rows: list[Row] | None = []
         try:
-            for row in Documents(source, Common(format=format), reader, NAME).rows():
+            for row in InputRows(source, Common(format=format), reader, NAME).rows():
                 found = json.loads(row.line.decode("utf-8"))
                 assert isinstance(found, dict)
                 text = row.draft.text if row.draft else (row.utf8 or b"").decode("utf-8")

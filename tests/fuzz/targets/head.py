@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from tests.fuzz.targets._files import file_of, refuses
-from toolkit.text.encoders.heads import Head, Layer, packed, read
+from toolkit.text.encoders.heads import Layer, LoadedHead, packed, read
 from toolkit.text.linear.model import Predicts
 
 
@@ -27,7 +27,7 @@ SEEDS = [
 
 
 def check(data: bytes) -> None:
-    path, found = file_of(data), list[Head]()
+    path, found = file_of(data), list[LoadedHead]()
     if refuses(lambda: found.append(read(path))):
         return
     head = found[0]

@@ -11,8 +11,8 @@ from toolkit.learn.annotate import asking
 from toolkit.learn.annotate.annotator import Annotator, WindowQuery, judge
 from toolkit.learn.annotate.answers import Answer
 from toolkit.learn.annotate.endpoint import Endpoint
-from toolkit.learn.annotate.ledger import Ledger, Limits
-from toolkit.learn.annotate.outcomes import CAUSES, Failure
+from toolkit.learn.annotate.ledger import Ledger, RateLimiter
+from toolkit.learn.annotate.outcomes import CAUSES, NoReply
 from toolkit.learn.annotate.prompt import Prompt, ScoreForm
 
 _TOKENS = 4
@@ -96,12 +96,12 @@ _KEYS = [f"{i:032x}" for i in range(2)]
 
 def check(data: bytes) -> None:
     ledger = _Ledger()
-    endpoint = Endpoint(_ANNOTATORS[0], Limits(None, None), ledger)
+    endpoint = Endpoint(_ANNOTATORS[0], RateLimiter(None, None), ledger)
     endpoint._pool = _Pool("h")
     _Connection.data = data
     try:
         reply = endpoint.ask({}, len(_KEYS), 1)
-    except Failure as failure:
+    except NoReply as failure:
         assert failure.cause in CAUSES  # noqa: PT017
         assert 0 < len(failure.message) < 1500  # noqa: PT017
         assert failure.message.isprintable()  # noqa: PT017

@@ -14,7 +14,7 @@ import toolkit
 from tests.learn.annotate.conftest import PROMPT, Annotated
 from tests.learn.annotate.server import prompt_of
 from toolkit.learn.annotate import answers
-from toolkit.learn.annotate.answers import Answer, Answers
+from toolkit.learn.annotate.answers import Answer, AnswerCache
 
 
 def test_what_fails_for_a_while_is_asked_until_it_is_answered(project: Annotated) -> None:
@@ -404,12 +404,12 @@ def test_answers_are_read_back_after_a_torn_line(project: Annotated, tmp_path: P
 def test_the_answer_that_comes_later_counts_whatever_clocks_say(tmp_path: Path) -> None:
     """A run before was on a machine whose clock is ten minutes ahead."""
     for text in ("former", "later"):
-        with Answers(str(tmp_path)) as answers:
+        with AnswerCache(str(tmp_path)) as answers:
             answers.add(Answer(key="0" * 32, at=0, text=text))
         if text == "former":
             [file] = tmp_path.glob("*.jsonl")
             file.rename(tmp_path / f"{time.time_ns() + 600 * 10**9:020d}-ahead-1.jsonl")
-    with Answers(str(tmp_path)) as answers:
+    with AnswerCache(str(tmp_path)) as answers:
         found = answers.get("0" * 32)
     assert found
     assert found.text == "later"

@@ -16,7 +16,7 @@ from tests.learn.annotate.conftest import Annotated
 from tests.learn.annotate.server import Server
 from tests.waiting import PATIENCE, wait_until
 from toolkit.learn.annotate import ledger as ledgers
-from toolkit.learn.annotate.ledger import Ledger, Limits, Spending, spending_of
+from toolkit.learn.annotate.ledger import Ledger, RateLimiter, Spending, spending_of
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,7 @@ COST = 110
 
 
 def ledger_of(folder: Path, most: float | None = None) -> Ledger:
-    return Ledger(str(folder), Limits(None, None), PRICES, most)
+    return Ledger(str(folder), RateLimiter(None, None), PRICES, most)
 
 
 def money(project: Annotated, most: float) -> None:

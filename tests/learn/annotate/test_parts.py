@@ -13,8 +13,8 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
 from toolkit.learn.annotate import answers as stored
 from toolkit.learn.annotate import section
-from toolkit.learn.annotate.answers import Answer, Answers
-from toolkit.learn.annotate.ledger import Limits
+from toolkit.learn.annotate.answers import Answer, AnswerCache
+from toolkit.learn.annotate.ledger import RateLimiter
 from toolkit.learn.annotate.prompt import (
     EXCERPT,
     LabelForm,
@@ -161,7 +161,7 @@ def test_windows_of_tokens_end_between_letters(tokenizer: Any) -> None:
 def test_answers_are_found_again_however_many_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "_FRESH", 7)
     keys = [f"{i % 5:016x}{i:016x}" for i in range(40)]  # half of a digest is no digest
-    with Answers(str(tmp_path / "a")) as answers:
+    with AnswerCache(str(tmp_path / "a")) as answers:
         for i, key in enumerate(keys):
             answers.add(Answer(key=key, at=i, text="é" * i * 1000))
         answers.add(Answer(key=keys[3], at=99, text="later"))
@@ -169,7 +169,7 @@ def test_answers_are_found_again_however_many_there_are(tmp_path: Path, monkeypa
         assert [found.text for key in keys[20:] if (found := answers.get(key))] == [
             "é" * i * 1000 for i in range(20, 40)
         ]
-    with Answers(str(tmp_path / "a")) as again:
+    with AnswerCache(str(tmp_path / "a")) as again:
         last = again.get(keys[3])
         assert last is not None
         assert last.text == "later"
@@ -190,7 +190,7 @@ def test_answers_are_on_a_disk() -> None:
 
 def test_requests_are_spread_over_a_minute() -> None:
     now = [0.0]
-    limits = Limits(60, 600, clock=lambda: now[0])
+    limits = RateLimiter(60, 600, clock=lambda: now[0])
 
     def wait(seconds: float) -> bool:
         now[0] += seconds

@@ -18,7 +18,7 @@ from toolkit.learn.evaluate import judging, metrics
 from toolkit.learn.evaluate.judged import Judged
 from toolkit.learn.evaluate.judging import Judge
 from toolkit.learn.evaluate.metrics import Measured, alpha_numbers
-from toolkit.learn.evaluate.predictions import Column, joined, part_of
+from toolkit.learn.evaluate.predictions import AnswerColumn, joined, part_of
 
 LABELS = [0, 1, 1, 2, 3, 0, 2, 2, 4, 1, 0, 3]
 SCORES = [0.2, 1.4, 0.5, 1.5, 2.75, -0.3, 2.5, 1.9, 3.1, 1.9, 1.25, 3.1]
@@ -255,7 +255,7 @@ def test_ranks_in_folds_are_the_mean_of_those_of_each_fold() -> None:
 # What is said of predictions: intervals that repeat, paired differences, baselines that do not flatter themselves.
 
 
-def column(values: Any) -> Column:
+def column(values: Any) -> AnswerColumn:
     return joined([part_of(list(values), "values")], "values")
 
 

@@ -10,7 +10,7 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.exchange.sealed import write_sealed
 from toolkit.learn.train.examples import SPLITS, Example, Examples, check_aggregate, label_of
 from toolkit.learn.train.kinds.linear import solver
-from toolkit.learn.train.kinds.linear.solver import BUCKETS, ROWS, TIMES, Counted, Problem, solve
+from toolkit.learn.train.kinds.linear.solver import BUCKETS, ROWS, TIMES, CountedNgrams, Problem, solve
 from toolkit.text.line_table import LineTable
 from toolkit.text.linear import ngrams
 from toolkit.text.linear.model import Task
@@ -116,7 +116,7 @@ SIZE = 256
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> tuple[Counted, np.ndarray]:
+def texts(tmp_path: Path) -> tuple[CountedNgrams, np.ndarray]:
     """Rows of two shards, and the same as a dense matrix of tf, before idf and lengths."""
     random = np.random.default_rng(5)
     words = [f"w{i}" for i in range(60)]
@@ -132,11 +132,11 @@ def texts(tmp_path: Path) -> tuple[Counted, np.ndarray]:
             row = np.zeros(SIZE)
             row[found.buckets[a:b]] = ngrams.tf_table()[found.times[a:b]]
             dense.append(row)
-    return Counted([str(tmp_path / "a"), str(tmp_path / "b")], SIZE), np.array(dense)
+    return CountedNgrams([str(tmp_path / "a"), str(tmp_path / "b")], SIZE), np.array(dense)
 
 
 def test_products_out_of_core_are_those_of_the_matrix(
-    texts: tuple[Counted, np.ndarray], monkeypatch: pytest.MonkeyPatch
+    texts: tuple[CountedNgrams, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, dense = texts
     random = np.random.default_rng(1)
@@ -154,7 +154,7 @@ def test_products_out_of_core_are_those_of_the_matrix(
 
 
 @pytest.mark.parametrize("logistic", [False, True])
-def test_the_gradient_is_nothing_at_the_solution(texts: tuple[Counted, np.ndarray], *, logistic: bool) -> None:
+def test_the_gradient_is_nothing_at_the_solution(texts: tuple[CountedNgrams, np.ndarray], *, logistic: bool) -> None:
     """And rows without weight are without effect: the test split is one of them."""
     rows, dense = texts
     random = np.random.default_rng(2)

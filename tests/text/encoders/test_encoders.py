@@ -19,7 +19,7 @@ from toolkit.text import Halves, load_encoder, most_tokens
 from toolkit.text.encoders import tensors, tokens
 from toolkit.text.encoders.config import ModelConfig, Outputs
 from toolkit.text.encoders.encoder import USE, check_encoder
-from toolkit.text.encoders.tokens import Batches, Tokens, filled_up
+from toolkit.text.encoders.tokens import Batches, TokenCutter, filled_up
 from toolkit.text.linear.model import Said
 
 BERT = [
@@ -295,20 +295,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_text_has_at_most_so_many_tokens_with_those_around_it(folder: Path) -> None:
-    cut = Tokens(str(folder), 4, ModelConfig())
+    cut = TokenCutter(str(folder), 4, ModelConfig())
     assert cut.of(["a bb ccc a", "", "a"]) == [[0, 5, 6, 2], [0, 2], [0, 5, 2]]
     assert cut.pad == 1
     ids, mask = filled_up(cut.of(["a bb", ""]), 1)
     assert ids.tolist() == [[0, 5, 6, 2], [0, 2, 1, 1]]
     assert mask.tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
     with pytest.raises(ConfigError, match="expected more than the 2 around a text, got 2"):
-        Tokens(str(folder), 2, ModelConfig())
+        TokenCutter(str(folder), 2, ModelConfig())
 
 
 @given(words=st.lists(st.sampled_from(["a", "bb", "ccc", " " * 40, "\n", "other"]), max_size=400))
 def test_a_beginning_that_has_enough_tokens_has_those_of_the_text(folder: Path, words: list[str]) -> None:
     text = " ".join(words)
-    found = Tokens(str(folder), 20, ModelConfig())
+    found = TokenCutter(str(folder), 20, ModelConfig())
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(tokens, "_MARGIN", 3)
         patched.setattr(tokens, "_CHARACTERS", 1)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from toolkit.exchange.scatter import gather
 from toolkit.execution.executors import Report, Task
-from toolkit.whole_corpus.kind import Work
-from toolkit.whole_corpus.near.components import EDGE, Groups, find_components, scatter_pairs
+from toolkit.whole_corpus.kind import ResolveJob
+from toolkit.whole_corpus.near.components import EDGE, RowGroups, find_components, scatter_pairs
 
 
 def run(_: str, function: Callable[[Any, Report], Any], tasks: list[Task[Any]]) -> list[Any]:
@@ -21,12 +21,12 @@ def run(_: str, function: Callable[[Any, Report], Any], tasks: list[Task[Any]]) 
 
 def components(pairs: "np.ndarray[Any, Any]", partitions: int, pieces: int, memory: int) -> dict[int, int]:
     """The component of each number of a pair; there is no shard but the first."""
-    work: Any = Work([], "", "", "", False, memory, run)
+    work: Any = ResolveJob([], "", "", "", False, memory, run)
     with TemporaryDirectory() as folder:
         objects = []
         for i, part in enumerate(np.array_split(pairs.astype("<u8"), pieces)):
             objects += scatter_pairs(str(Path(folder) / f"part-{i}"), part, partitions, both=True)
-        find_components(work, folder, objects, partitions, Groups(number=1, shards=1, rows=1000))
+        find_components(work, folder, objects, partitions, RowGroups(number=1, shards=1, rows=1000))
         labels = gather(folder, "labels", 0, 1, np.dtype(EDGE)).records
     assert len({*labels["of"].tolist()}) == len(labels)
     return dict(zip(labels["of"].tolist(), labels["to"].tolist(), strict=True))

@@ -12,8 +12,8 @@ from toolkit.whole_corpus.near.minhash import (
     MOST_HASHES,
     PRESETS,
     Bands,
+    MinHasher,
     Shingles,
-    Signer,
     Size,
     _find_signatures,
     curve,
@@ -24,7 +24,7 @@ SIZE = Size.of(5)
 
 def test_signatures_are_for_ever() -> None:
     """Kept signatures are compared with new ones: other values need another `VERSION`."""
-    found = Signer(Bands(2, 3), SIZE).of(
+    found = MinHasher(Bands(2, 3), SIZE).of(
         ["The quick brown fox jumps over the lazy dog, twice.", "ก็ไม่รู้เหมือนกันว่าจะ", "a b c"]
     )
     assert found.enough.tolist() == [True, True, False]
@@ -69,7 +69,7 @@ def test_pairs_are_compared_as_often_as_the_curve_says(bands: Bands, common: int
     """Inside the 99 % interval of the curve, for similarities of 0.6, 0.8, 0.8 of smaller sets, and 0.9."""
     pairs = 2000
     shingles = sets_of_similarity(pairs, common, apart)
-    signer = Signer(bands, SIZE)
+    signer = MinHasher(bands, SIZE)
     keys = np.zeros((2 * pairs, bands.bands), dtype=np.uint64)
     _find_signatures(shingles, 2 * pairs, signer._functions, signer._room, keys, np.zeros(2 * pairs, dtype=np.uint8))
     found = (keys[::2] == keys[1::2]).any(axis=1).mean()

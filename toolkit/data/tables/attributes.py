@@ -21,7 +21,7 @@ SOURCE = "source"
 _encode = msgspec.json.Encoder().encode
 
 
-class TableRows:
+class AttributeTableRows:
     """The rows of a table as those of an attribute file (`toolkit.data.in_place.MadeRows`).
 
     Args:

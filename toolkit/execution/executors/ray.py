@@ -140,7 +140,7 @@ class Ray(Executor):
         begin = self._ray.remote(max_retries=0, max_calls=self.settings.recycle or 0, scheduling_strategy="SPREAD")(
             run_remote
         )
-        flying, head = dict[Any, _Flight](), _Head(self._ray.get_runtime_context().gcs_address)
+        flying, head = dict[Any, _Flight](), _ClusterHead(self._ray.get_runtime_context().gcs_address)
         deaths: Counter[str] = Counter()
         room, looked = at_once or self._limit(), time.monotonic()
         with DriverServer(self._ray.util.get_node_ip_address()) as server, self._stopping(flying, server):
@@ -312,7 +312,7 @@ class _Growth:
             )
 
 
-class _Head:
+class _ClusterHead:
     """The head of a cluster; Ray itself ends the process without it.
 
     Args:

@@ -117,7 +117,7 @@ def _parse_value(text: str | None, kind: str, name: str) -> Any:
     raise DataError(f"expected {kind} in the column {name!r}, got {text[:80]!r}")
 
 
-class _Text(Iterator[str]):
+class _DecodedLines(Iterator[str]):
     """The lines of a file with their ends, decoded; what a missing quote opens is held up to the size of a document.
 
     It is no generator, because reading goes on behind a line that is not of the encoding.
@@ -158,8 +158,8 @@ class _Rows(Iterator[tuple[int, list[str]]]):
         self._source, self._encoding, self._escapes = source, format.encoding, format.escape
         self._must_be_good = False
         self._hint = "if quotes mean nothing in this file, say so: `quote: null`" if format.quote else "see `delimiter`"
-        self._text = _Text(lines, source, format.encoding, self._hint)
-        csv.field_size_limit((1 << 31) - 1)  # `_Text` has a lower limit
+        self._text = _DecodedLines(lines, source, format.encoding, self._hint)
+        csv.field_size_limit((1 << 31) - 1)  # `_DecodedLines` has a lower limit
         self._reader = csv.reader(
             self._text,
             delimiter=format.delimiter,

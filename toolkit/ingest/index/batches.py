@@ -34,7 +34,7 @@ Extremes = Mapping[str, tuple[Any, Any]]
 """The least and the greatest value of columns, as far as they are known."""
 
 
-class Batch(NamedTuple):
+class IndexBatch(NamedTuple):
     """Some rows of an index.
 
     Attributes:
@@ -61,7 +61,7 @@ def is_index(path: str) -> bool:
     return path.endswith(".parquet") or _CDXJ.search(path) is not None
 
 
-def batches(path: str) -> Generator[Batch, None, None]:
+def batches(path: str) -> Generator[IndexBatch, None, None]:
     """Yield the rows of an index file; the first batch has none, and tells the columns.
 
     Raises:
@@ -76,14 +76,14 @@ def batches(path: str) -> Generator[Batch, None, None]:
     try:
         with open_parquet(path) as file:
             empty = file.schema_arrow.empty_table()
-            yield Batch(0, {}, lambda names: empty.select(names) if names else empty)
+            yield IndexBatch(0, {}, lambda names: empty.select(names) if names else empty)
             for number in range(file.num_row_groups):
                 group = file.metadata.row_group(number)
 
                 def read(names: Sequence[str], number: int = number) -> Any:
                     return file.read_row_group(number, columns=list(names))
 
-                yield Batch(group.num_rows, extremes_of(group), read)
+                yield IndexBatch(group.num_rows, extremes_of(group), read)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"expected an index file of Parquet, got: {error}", path=path) from None
 
@@ -124,17 +124,17 @@ _CDXJ_COLUMNS = ("url_surtkey", "fetch_time", *_FIELDS.values(), *_OF_URL)
 _SEGMENT = re.compile(r"/segments/([^/]+)/")
 
 
-def _of_lines(path: str) -> Generator[Batch, None, None]:
+def _of_lines(path: str) -> Generator[IndexBatch, None, None]:
     import pyarrow as pa
 
     types = [pa.field(name, pa.int64() if name in _NUMBERS else pa.string()) for name in _CDXJ_COLUMNS]
     schema = pa.schema([*types, pa.field("warc_segment", pa.string())])
     empty = schema.empty_table()
-    yield Batch(0, {}, lambda names: empty.select(names) if names else empty)
+    yield IndexBatch(0, {}, lambda names: empty.select(names) if names else empty)
     with Lines(path, LONGEST, fixed=True) as lines:
         while rows := [_row(line, path, lines.number) for line in islice(lines, LINES)]:
             table = pa.Table.from_pylist(rows, schema=schema)
-            yield Batch(len(rows), {}, table.select)
+            yield IndexBatch(len(rows), {}, table.select)
 
 
 def _row(line: bytes, path: str, number: int) -> dict[str, Any]:

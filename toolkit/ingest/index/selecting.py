@@ -20,7 +20,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.exchange.tables import MEMORY, Tables
 from toolkit.ingest import folders
-from toolkit.ingest.index.batches import LONGEST, Batch, UrlList, batches, host_of, is_index
+from toolkit.ingest.index.batches import LONGEST, IndexBatch, UrlList, batches, host_of, is_index
 from toolkit.ingest.index.columns import LANGUAGES, Where, column_sql
 from toolkit.ingest.section import OF_INDEXES, SUBSETS, Common, Entry
 from toolkit.lazy_numpy import np
@@ -75,7 +75,7 @@ class Part(ConfigStruct):
     cost: float
 
 
-class Estimate(ConfigStruct):
+class FetchEstimate(ConfigStruct):
     """The estimate of a fetch.
 
     Attributes:
@@ -121,7 +121,7 @@ class Selection(Artifact, frozen=True, kw_only=True):
     version: int = 1
     stamp: str
     packs: list[Pack]
-    estimate: Estimate
+    estimate: FetchEstimate
 
     @property
     def lineage(self) -> dict[str, str]:
@@ -178,7 +178,7 @@ def _hosts(entries: Sequence[Entry], dataset: Dataset, *, write: bool) -> list[s
     return sorted(results - {""})
 
 
-def estimates(entries: Iterable[Entry], dataset: Dataset) -> dict[str, Estimate]:
+def estimates(entries: Iterable[Entry], dataset: Dataset) -> dict[str, FetchEstimate]:
     """Return the estimates of the selections of this command, by entry."""
     results = {entry.name: selection_of(entry, dataset, asks=True) for entry in entries if entry.settings().selects}
     return {name: selection.estimate for name, selection in results.items() if selection}
@@ -312,7 +312,7 @@ class _Selecting:
         values = {"crawl": self._wish.crawl or "", "subset": self._subset} | in_path
         with self._tables.beside() as tables, closing(batches(path)) as result:
             types = tables.types(next(result).read(()))
-            taking = _Taking(tables, self._wish, self._urls, types, values, in_path)
+            taking = _IndexSelection(tables, self._wish, self._urls, types, values, in_path)
             for batch in result:
                 taking.take(batch, row)
                 row += batch.rows
@@ -363,7 +363,7 @@ class _Selecting:
         every = "SELECT count(*) FROM (SELECT DISTINCT file, first, length, url FROM selected)"
         return int(tables.run(f"SELECT ({every}) - (SELECT count(*) FROM single)").fetchall()[0][0])
 
-    def estimate(self, files: int, equal: int) -> Estimate:
+    def estimate(self, files: int, equal: int) -> FetchEstimate:
         """Return the estimate of the fetch."""
         store = store_of(self._wish.base_url)
         get, out = (0.0 if store.is_local else GET), (0.0 if store.can_list else OUT)
@@ -378,7 +378,7 @@ class _Selecting:
             ]
 
         whole = parts("''", "fetched", 1) or [Part(name="", pages=0, bytes=0, requests=0, cost=0.0)]
-        return Estimate(
+        return FetchEstimate(
             all=whole[0],
             index_files=files,
             equal=equal,
@@ -427,7 +427,7 @@ class _Selecting:
             )
 
 
-class _Taking:
+class _IndexSelection:
     """The selection of an index file.
 
     Args:
@@ -479,7 +479,7 @@ class _Taking:
         )
         self._output = [name for name in (*NEEDED, "content_digest", LANGUAGES, "url_host_name") if name in types]
 
-    def take(self, batch: Batch, first: int) -> None:
+    def take(self, batch: IndexBatch, first: int) -> None:
         """Add the wanted rows of a batch; `first` is the number of its first row."""
         import duckdb
         import pyarrow as pa

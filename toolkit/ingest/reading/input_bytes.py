@@ -316,7 +316,7 @@ class DownloadCache(msgspec.Struct, frozen=True):
     name: str
 
 
-class Download(msgspec.Struct, frozen=True):
+class Unfinished(msgspec.Struct, frozen=True):
     """A version of a partly downloaded file; its size is reserved."""
 
     path: str
@@ -329,7 +329,7 @@ class PartialDownload:
 
     def __init__(self, keep: DownloadCache, path: str, stat: Stat) -> None:
         self._keep = keep
-        self._version = Download(path, stat.size, stat.stamp)
+        self._version = Unfinished(path, stat.size, stat.stamp)
         self._stem = join(keep.folder, _stem(keep.name))
         self._file: IO[bytes] | None = None
 
@@ -410,13 +410,13 @@ def _stem(name: str) -> str:
     return f"{xxhash.xxh3_64_hexdigest(name.encode())}-{os.path.basename(name)[-100:]}"
 
 
-def _downloads(folder: str) -> dict[str, Download]:
+def _downloads(folder: str) -> dict[str, Unfinished]:
     """Return the downloads of a folder, by their paths without suffix; one whose description cannot be read is none."""
     results = {}
     for name in sorted(os.listdir(folder)):
         if name.endswith(".json"):
             with open(os.path.join(folder, name), "rb") as stream, suppress(msgspec.DecodeError):
-                results[join(folder, name.removesuffix(".json"))] = msgspec.json.decode(stream.read(), type=Download)
+                results[join(folder, name.removesuffix(".json"))] = msgspec.json.decode(stream.read(), type=Unfinished)
     return results
 
 

@@ -17,7 +17,7 @@ from toolkit.errors import DataError
 from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reader import SAMPLE, SAMPLE_BYTES, EndOfSample, Input, Rejects, Sample
 from toolkit.ingest.reading.input_bytes import InputBytes
-from toolkit.ingest.reading.rows import Documents
+from toolkit.ingest.reading.rows import InputRows
 from toolkit.ingest.reading.sources import find_damage, open_undamaged
 from toolkit.storage.paths import missing_reason, stat
 
@@ -100,7 +100,7 @@ def _preview(work: InputToIngest, count: int, open_: Callable[[], IO[bytes]]) ->
     source = Input(work.path, common.source, work.max_document_bytes, rejects, open_, sample=Sample())
     lines: list[bytes] = []
     size = 0
-    rows = Documents(source, common, work.entry.reader(), work.files[0].relative).rows()
+    rows = InputRows(source, common, work.entry.reader(), work.files[0].relative).rows()
     with suppress(EndOfSample):
         for row in itertools.islice(rows, SAMPLE):
             lines.append(row.line)

@@ -105,7 +105,7 @@ def _with(row: bytes | None, **fields: str) -> bytes | None:
     return ENCODER.encode(msgspec.json.decode(row, type=dict[str, msgspec.Raw]) | fields)
 
 
-class Documents:
+class InputRows:
     """The documents of an input, as rows.
 
     Args:

@@ -21,7 +21,7 @@ from toolkit.errors import DataError, amount
 from toolkit.ingest.plan import InputFile, InputToIngest
 from toolkit.ingest.reader import Input, Rejects
 from toolkit.ingest.reading.input_bytes import Blocks, DownloadCache, InputBytes, Members
-from toolkit.ingest.reading.rows import Documents, OutputRow
+from toolkit.ingest.reading.rows import InputRows, OutputRow
 from toolkit.ingest.section import Entry
 from toolkit.records.ingested import InputOfPack
 from toolkit.records.left_out import LeftOutOutput
@@ -136,7 +136,7 @@ class Sources:
             self._left_out.begin(file.key)
         rows = 0
         takedown = takedown_of(self._work.dataset)
-        documents = Documents(source, self._common, self._reader, file.relative, self._work.types, takedown)
+        documents = InputRows(source, self._common, self._reader, file.relative, self._work.types, takedown)
         for row in documents.rows():
             rows += 1
             if not faults:

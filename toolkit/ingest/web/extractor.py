@@ -13,7 +13,7 @@ import msgspec
 from toolkit.config.plugin_code import recorded_code
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import FROZEN, ConfigNode, ConfigStruct, convert, plain
-from toolkit.ingest.web.html import Decoded, decode_page, stated
+from toolkit.ingest.web.html import DecodedPage, decode_page, stated
 from toolkit.plugins import Kind
 
 DEFAULT = "resiliparse"
@@ -114,7 +114,7 @@ class SentPage(msgspec.Struct):
     headers: dict[str, list[str]] = {}
 
 
-class ReadPage(Decoded):
+class ReadPage(DecodedPage):
     """The extracted text of a decoded page.
 
     Attributes:

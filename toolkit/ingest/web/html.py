@@ -50,7 +50,7 @@ _CODEC_OF = dict((*_CODECS.values(), ("x-mac-cyrillic", "mac-cyrillic")))
 _LABELS = {"x-mac-cyrillic": "x-mac-cyrillic", "x-mac-ukrainian": "x-mac-cyrillic", "x-user-defined": "windows-1252"}
 
 
-class Decoded(msgspec.Struct):
+class DecodedPage(msgspec.Struct):
     """The text of a page, and how it was decoded.
 
     Attributes:
@@ -68,7 +68,7 @@ class Decoded(msgspec.Struct):
     replaced: bool
 
 
-def decode_page(data: bytes, label: str, *, declares: bool = True) -> Decoded:
+def decode_page(data: bytes, label: str, *, declares: bool = True) -> DecodedPage:
     """Return the text of a page.
 
     Args:
@@ -79,12 +79,12 @@ def decode_page(data: bytes, label: str, *, declares: bool = True) -> Decoded:
     for mark, charset in _BOMS:
         if data.startswith(mark):
             text, replaced = _decode(data[len(mark) :], charset)
-            return Decoded(text, charset, guessed=False, disbelieved=False, replaced=replaced)
+            return DecodedPage(text, charset, guessed=False, disbelieved=False, replaced=replaced)
     disbelieved = False
-    first: Decoded | None = None
+    first: DecodedPage | None = None
     for charset in dict.fromkeys(filter(None, (charset_of(label), _declared_charset(data) if declares else None))):
         text, replaced = _decode(data, charset)
-        result = Decoded(text, charset, guessed=False, disbelieved=disbelieved, replaced=replaced)
+        result = DecodedPage(text, charset, guessed=False, disbelieved=disbelieved, replaced=replaced)
         if not replaced or _believable(text):
             return result
         first, disbelieved = first or result, True
@@ -92,7 +92,7 @@ def decode_page(data: bytes, label: str, *, declares: bool = True) -> Decoded:
     text, replaced = _decode(data, charset)
     if first and replaced and not _believable(text):
         return first
-    return Decoded(text, charset, guessed=charset != "utf-8", disbelieved=disbelieved, replaced=replaced)
+    return DecodedPage(text, charset, guessed=charset != "utf-8", disbelieved=disbelieved, replaced=replaced)
 
 
 def charset_of(label: str) -> str | None:

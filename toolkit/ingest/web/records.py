@@ -109,7 +109,7 @@ def sound_records(source: Input, *, large: bool = False) -> Iterator[Record]:
                 return
 
 
-class _Names(dict[bytes, str]):
+class _HeaderNames(dict[bytes, str]):
     """Names of headers in lower case, by their bytes; no more are kept than sound files have."""
 
     def __missing__(self, raw: bytes) -> str:
@@ -122,7 +122,7 @@ class _Names(dict[bytes, str]):
 _ENCODER = msgspec.json.Encoder()
 
 KEPT_NAMES = 256
-_NAMES = _Names()
+_NAMES = _HeaderNames()
 
 
 def _headers(pairs: tuple[tuple[bytes, bytes], ...]) -> dict[str, str]:

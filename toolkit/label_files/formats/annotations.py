@@ -72,7 +72,7 @@ class _Meta(msgspec.Struct):
     out_tokens_per_second: float | None = None
 
 
-class _Row(msgspec.Struct):
+class _AnnotationRow(msgspec.Struct):
     scores: list[float | None] | float | msgspec.UnsetType | None = msgspec.UNSET
     score: float | Literal["invalid"] | msgspec.UnsetType | None = msgspec.UNSET
     explanations: list[str | None] | None = None
@@ -108,13 +108,13 @@ class Annotations(AnnotationReader):
         """Yield the annotations of a file, in its order; scores are counted in `source.counts`."""
         for row, number in numbered_items(source, _decoded):
             try:
-                annotation = self._of_row(msgspec.convert(row, _Row), source)
+                annotation = self._of_row(msgspec.convert(row, _AnnotationRow), source)
                 yield self.draft(row, number, ("document_id", "id"), {KEY: annotation})
             except (msgspec.ValidationError, DataError) as error:
                 message = error.message if isinstance(error, DataError) else f"expected an annotation, got: {error}"
                 raise DataError(message, path=source.path, line=number) from None
 
-    def _of_row(self, row: _Row, source: Input) -> AnnotationOfFile:
+    def _of_row(self, row: _AnnotationRow, source: Input) -> AnnotationOfFile:
         value = row.score if isinstance(row.scores, msgspec.UnsetType) else row.scores
         if isinstance(value, msgspec.UnsetType):
             raise DataError("expected an annotation with `scores`, got none")

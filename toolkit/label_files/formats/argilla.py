@@ -14,7 +14,7 @@ import msgspec
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Input
-from toolkit.label_files.people import Answer, PeopleReader, Suggestion, answer_of, names_of
+from toolkit.label_files.people import HumanAnswer, PeopleReader, Suggestion, answer_of, names_of
 
 _SUBMITTED = ("submitted", None)
 
@@ -25,7 +25,7 @@ class _OfQuestion(msgspec.Struct):
     status: str | None = None
 
 
-class _Record(msgspec.Struct):
+class _ArgillaRecord(msgspec.Struct):
     responses: dict[str, list[_OfQuestion]] | None
 
 
@@ -61,7 +61,7 @@ class Argilla(PeopleReader):
         """Return the places of the id: for repeated ids, then otherwise."""
         return ("metadata.document_id", "id")
 
-    def answers(self, item: Mapping[str, Any], source: Input) -> list[Answer]:
+    def answers(self, item: Mapping[str, Any], source: Input) -> list[HumanAnswer]:
         """Return the answers of a record."""
         if "responses" not in item:
             raise DataError("expected a record with `responses`, got none; export with `dataset.records.to_json(PATH)`")
@@ -70,7 +70,7 @@ class Argilla(PeopleReader):
                 "expected `responses` by question, as Argilla 2 has them, got those of Argilla 1; move the dataset to "
                 "Argilla 2, and export with `dataset.records.to_json(PATH)`"
             )
-        responses = msgspec.convert(item, _Record).responses or {}
+        responses = msgspec.convert(item, _ArgillaRecord).responses or {}
         listed = [(name, item) for name, several in responses.items() for item in several]
         results = []
         for name, of in listed:

@@ -17,7 +17,7 @@ import msgspec
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Input
-from toolkit.label_files.people import Answer, PeopleReader, Suggestion, answer_of, names_of
+from toolkit.label_files.people import HumanAnswer, PeopleReader, Suggestion, answer_of, names_of
 
 _READ = {"choices": "choices", "rating": "rating", "number": "number", "textarea": "text"}
 """Where the answer is, by the type of the result."""
@@ -77,7 +77,7 @@ class LabelStudio(PeopleReader):
         """Return the place of the id in our tasks, and in others."""
         return ("data.document_id", "data.id")
 
-    def answers(self, item: Mapping[str, Any], source: Input) -> list[Answer]:
+    def answers(self, item: Mapping[str, Any], source: Input) -> list[HumanAnswer]:
         """Return the answers of a task."""
         task = msgspec.convert(item, _Task)
         annotations = task.annotations if task.annotations is not None else task.completions

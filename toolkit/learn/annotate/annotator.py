@@ -15,7 +15,7 @@ from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, DataError
 from toolkit.label_files.reader import Aggregate
 from toolkit.learn.annotate import prompt as prompts
-from toolkit.learn.annotate.answers import TRUNCATED, Annotation, Answer, Answers, Status
+from toolkit.learn.annotate.answers import TRUNCATED, Annotation, Answer, AnswerCache, Status
 from toolkit.learn.annotate.outcomes import CAUSES, choice_of, finish_cause
 from toolkit.session import cached, current
 from toolkit.storage import store_of
@@ -258,7 +258,7 @@ class Annotator(Tagger):
         answers = opened(self.answers, self.name)
         return [self._annotation(document, answers) for document in documents]
 
-    def _annotation(self, document: Document, answers: Answers) -> Annotation:
+    def _annotation(self, document: Document, answers: AnswerCache) -> Annotation:
         results: list[Answer] = []
         windows = []
         for query in self.queries(document):
@@ -357,15 +357,15 @@ def _tokenizer(path: str | None) -> Any:
     return load_tokenizer(path)
 
 
-def _opened() -> dict[tuple[str, str], Answers]:
-    return current().get_or_make(Answers, dict[tuple[str, str], Answers])
+def _opened() -> dict[tuple[str, str], AnswerCache]:
+    return current().get_or_make(AnswerCache, dict[tuple[str, str], AnswerCache])
 
 
-def opened(folder: str, name: str) -> Answers:
+def opened(folder: str, name: str) -> AnswerCache:
     """Return the answers of a folder; they stay open until `close`."""
     intervals = _opened()
     if (folder, name) not in intervals:
-        intervals[folder, name] = Answers(f"{folder.rstrip('/')}/{name}")
+        intervals[folder, name] = AnswerCache(f"{folder.rstrip('/')}/{name}")
     return intervals[folder, name]
 
 

@@ -242,7 +242,7 @@ _DECODER = msgspec.json.Decoder(Answer)
 _ENCODER = msgspec.json.Encoder()
 
 
-class Answers:
+class AnswerCache:
     """The answers of a folder, by digest. Threads may share it.
 
     16 bytes of memory an answer: half a digest, and where it stands.

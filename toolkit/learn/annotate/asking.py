@@ -27,8 +27,8 @@ from toolkit.learn.annotate import annotator as annotators
 from toolkit.learn.annotate.annotator import Annotator, WindowQuery, answers_folder, judge
 from toolkit.learn.annotate.answers import Answer
 from toolkit.learn.annotate.endpoint import Endpoint, Interrupted
-from toolkit.learn.annotate.ledger import Ledger, Limits
-from toolkit.learn.annotate.outcomes import CAUSES, Failure, Reply
+from toolkit.learn.annotate.ledger import Ledger, RateLimiter
+from toolkit.learn.annotate.outcomes import CAUSES, NoReply, Reply
 from toolkit.storage.paths import join
 from toolkit.storage.threads import Thread
 from toolkit.tag import run as tagging
@@ -60,7 +60,7 @@ def ledger_folder(dataset: Dataset, name: str, annotator: Annotator) -> str:
     return join(annotator.answers, "ledger", f"{name}-{xxh3_64_hexdigest(dataset.attributes.encode())}")
 
 
-class Tokens:
+class TokenCounter:
     """Counts the tokens of a request: with the tokenizer of a set, else about one for four characters."""
 
     def __init__(self, annotator: Annotator) -> None:
@@ -74,7 +74,7 @@ class Tokens:
 
 
 @dataclass
-class Estimate:
+class RequestEstimate:
     """The pending requests; one that several documents share counts for each.
 
     Attributes:
@@ -94,7 +94,7 @@ class Estimate:
     completion_tokens: int = 0
 
 
-def estimate(work: tagging.ShardToTag, shard: str, estimate: Estimate, *, again: bool) -> None:
+def estimate(work: tagging.ShardToTag, shard: str, estimate: RequestEstimate, *, again: bool) -> None:
     """Add the pending requests of a shard to an estimate; nothing is asked.
 
     Raises:
@@ -102,7 +102,7 @@ def estimate(work: tagging.ShardToTag, shard: str, estimate: Estimate, *, again:
     """
     annotator = annotator_of(work)
     answers = annotators.opened(annotator.answers, annotator.name)
-    count = Tokens(annotator)
+    count = TokenCounter(annotator)
     for batch, _ in tagging.selected_documents(msgspec.structs.replace(work, shard=shard)):
         estimate.documents += len(batch)
         for query in (item for document, _ in batch for item in annotator.queries(document)):
@@ -116,7 +116,7 @@ def estimate(work: tagging.ShardToTag, shard: str, estimate: Estimate, *, again:
 
 
 @dataclass
-class ShardState:
+class ShardProgress:
     """How far a shard is.
 
     Attributes:
@@ -144,7 +144,7 @@ class ShardState:
 class _Waiting:
     """A document, its pending samples, and its part of the shard's bytes."""
 
-    state: ShardState
+    state: ShardProgress
     stored: int
     pending: int = 0
 
@@ -200,7 +200,7 @@ class AnnotationRun:
         self._work, self._again = work, again
         self._annotator = annotator = annotator_of(work)
         self._answers = annotators.opened(annotator.answers, annotator.name)
-        self.limits, self.numbers = Limits(annotator.requests_per_minute, annotator.tokens_per_minute), Numbers()
+        self.limits, self.numbers = RateLimiter(annotator.requests_per_minute, annotator.tokens_per_minute), Numbers()
         prices = annotator.prices
         self._prices = (prices.input, prices.output) if prices else (0.0, 0.0)
         folder = ledger_folder(work.dataset, next(iter(work.plan.sets)), annotator)
@@ -215,7 +215,7 @@ class AnnotationRun:
             raise DataError(str(error), path=path, line=number, id=document.id) from None
 
 
-class Asking(AnnotationRun):
+class DirectRun(AnnotationRun):
     """Requests the missing answers of some shards. A context manager, which begins it and ends its threads.
 
     Args:
@@ -229,8 +229,8 @@ class Asking(AnnotationRun):
         super().__init__(work, again=again, most=annotator_of(work).max_cost)
         self._shards, self._expected, annotator = shards, expected, self._annotator
         self._endpoint = Endpoint(annotator, self.limits, self.ledger)
-        self._count = Tokens(annotator)
-        self._states = {shard: ShardState() for shard in shards}
+        self._count = TokenCounter(annotator)
+        self._states = {shard: ShardProgress() for shard in shards}
         self._settled = Condition()
         self._flying: dict[str, list[_Waiting]] = {}
         """Of each sample that is asked for, the documents that wait for it."""
@@ -261,7 +261,7 @@ class Asking(AnnotationRun):
         self.ledger.close()
         self._endpoint.close()
 
-    def wait(self, shard: str, report: Report) -> ShardState | None:
+    def wait(self, shard: str, report: Report) -> ShardProgress | None:
         """Return the state of a complete shard; None if the run has stopped before.
 
         Raises:
@@ -344,7 +344,7 @@ class Asking(AnnotationRun):
             self._all_read = True
             self._conclude()
 
-    def _read_shard(self, work: tagging.ShardToTag, state: ShardState) -> None:
+    def _read_shard(self, work: tagging.ShardToTag, state: ShardProgress) -> None:
         for batch, stored in tagging.selected_documents(work):
             if not batch:
                 state.stored += stored
@@ -410,7 +410,7 @@ class Asking(AnnotationRun):
                 reply = self._endpoint.ask(whole, len(numbers), request.tokens)
                 answered, numbers = numbers[: len(reply.choices)], numbers[len(reply.choices) :]
                 self._take(*answers_of(request.query, answered, reply, _used(reply, request.tokens)))
-        except Failure as failure:
+        except NoReply as failure:
             row = failure.row
             if row.scope == "endpoint" or (failure.cause == "connection" and not self._endpoint.has_answered):
                 self.limits.stop(failure.message)

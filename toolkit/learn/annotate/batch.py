@@ -29,10 +29,10 @@ from toolkit.errors import DataError, amount
 from toolkit.execution.executors import Report
 from toolkit.learn.annotate.annotator import PATHS, WindowQuery, judge
 from toolkit.learn.annotate.answers import Answer
-from toolkit.learn.annotate.asking import AnnotationRun, ShardState, answers_of, is_wanted
+from toolkit.learn.annotate.asking import AnnotationRun, ShardProgress, answers_of, is_wanted
 from toolkit.learn.annotate.endpoint import body_of
 from toolkit.learn.annotate.ledger import MILLION
-from toolkit.learn.annotate.outcomes import Failure, reply_of
+from toolkit.learn.annotate.outcomes import NoReply, reply_of
 from toolkit.storage import Stat, json_files
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import join, list_files, stat
@@ -55,7 +55,7 @@ class _Response(msgspec.Struct):
     body: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _Line(msgspec.Struct):
+class _BatchLine(msgspec.Struct):
     """A line of requests or results."""
 
     custom_id: str | None = None
@@ -70,7 +70,7 @@ class _ReadResults(msgspec.Struct):
     files: dict[str, Stat] = {}
 
 
-_LINE = msgspec.json.Decoder(_Line)
+_LINE = msgspec.json.Decoder(_BatchLine)
 
 
 class _Pending:
@@ -82,8 +82,8 @@ class _Pending:
         self.count = self.size = 0
 
 
-class Batch(AnnotationRun):
-    """Writes the requests of some shards, and takes results. A context manager, with the face of `asking.Asking`.
+class BatchRun(AnnotationRun):
+    """Writes the requests of some shards, and takes results. A context manager, with the face of `asking.DirectRun`.
 
     Memory: some 200 bytes for each request without a result.
 
@@ -154,13 +154,13 @@ class Batch(AnnotationRun):
         """Return how many requests have no result."""
         return sum(pending.count for pending in self._pending.values())
 
-    def wait(self, shard: str, report: Report) -> ShardState | None:
+    def wait(self, shard: str, report: Report) -> ShardProgress | None:
         """Return the state of a shard with all its answers; None of another one, after its requests.
 
         Raises:
             ToolkitError: if it cannot be read, or a file of requests cannot be written.
         """
-        work, state, is_complete = msgspec.structs.replace(self._work, shard=shard), ShardState(is_read=True), True
+        work, state, is_complete = msgspec.structs.replace(self._work, shard=shard), ShardProgress(is_read=True), True
         for batch, stored in tagging.selected_documents(work):
             for document, number in batch:
                 queries = self._queries(document, shard, number)
@@ -175,7 +175,7 @@ class Batch(AnnotationRun):
         """Return how far it is, in words, for the progress."""
         return [f"{self.numbers.requests:,} new results", f"{self.written:,} requests written"]
 
-    def _ask(self, query: WindowQuery, state: ShardState) -> bool:
+    def _ask(self, query: WindowQuery, state: ShardProgress) -> bool:
         """Write the requests of a window without answer or pending request; return whether all have one."""
         is_complete = True
         for number, key in enumerate(query.keys):
@@ -235,7 +235,7 @@ class Batch(AnnotationRun):
                 self._keep(answers)
         self._keep(answers)
 
-    def _lines(self, path: str, digests: set[int] | None = None) -> Iterator[tuple[_Line, int]]:
+    def _lines(self, path: str, digests: set[int] | None = None) -> Iterator[tuple[_BatchLine, int]]:
         with Lines(path, _LINE_BYTES) as lines:
             for number, line in enumerate(lines, 1):
                 digest = xxhash.xxh3_64_intdigest(line)
@@ -252,14 +252,16 @@ class Batch(AnnotationRun):
                     message = f"expected a request or a result of a batch service, got: {error}"
                     raise DataError(message, path=path, line=number) from None
 
-    def _answer(self, line: _Line, request: _Pending, before: Answer | None) -> tuple[Answer, tuple[int, int]] | None:
+    def _answer(
+        self, line: _BatchLine, request: _Pending, before: Answer | None
+    ) -> tuple[Answer, tuple[int, int]] | None:
         """Return the answer of a result, and its tokens; None of a failure that may pass, and of what is not new."""
         key = line.custom_id or ""
         response = line.response
         body = bytes(response.body) if response else msgspec.json.encode({"error": line.error})
         try:
             reply = reply_of(response.status_code if response else 500, {}, body)
-        except Failure as failure:
+        except NoReply as failure:
             if failure.row.scope != "request":
                 if before is None:
                     self.retried += 1
@@ -304,7 +306,7 @@ class Batch(AnnotationRun):
         self.numbers.first.setdefault(status, message)
 
 
-def waits(batch: Batch) -> str:
+def waits(batch: BatchRun) -> str:
     """Return the pending requests of a batch and the next step; empty without pending requests."""
     if not batch.waiting:
         return ""

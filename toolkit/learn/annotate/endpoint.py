@@ -12,8 +12,8 @@ import msgspec
 
 from toolkit.errors import ConfigError, duration
 from toolkit.learn.annotate.annotator import KEY, PATHS, Annotator, check_address
-from toolkit.learn.annotate.ledger import Ledger, Limits
-from toolkit.learn.annotate.outcomes import MESSAGE, Failure, Reply, reply_of
+from toolkit.learn.annotate.ledger import Ledger, RateLimiter
+from toolkit.learn.annotate.outcomes import MESSAGE, NoReply, Reply, reply_of
 from toolkit.session import current
 from toolkit.storage.addresses import redact_text
 from toolkit.storage.retrying import bound_headers
@@ -47,7 +47,7 @@ class Endpoint:
         ConfigError: for an address that is none, or a key that is not in the environment.
     """
 
-    def __init__(self, of: Annotator, limits: Limits, ledger: Ledger) -> None:
+    def __init__(self, of: Annotator, limits: RateLimiter, ledger: Ledger) -> None:
         self._of, self._limits, self._ledger = of, limits, ledger
         self._url = check_address(of.endpoint) + PATHS[of.api]
         self._headers = {"Content-Type": "application/json", **authorization(of.api_key_env)}
@@ -75,7 +75,7 @@ class Endpoint:
                 raise Interrupted
             try:
                 reply = self._ask(data, answer)
-            except Failure as failure:
+            except NoReply as failure:
                 self._ledger.end(key, 0, 0) if failure.is_free else self._ledger.lose(key)
                 self._check_wait(failure)
                 if failure.row.scope != "transient":
@@ -104,11 +104,11 @@ class Endpoint:
                 raise Interrupted
         raise AssertionError
 
-    def _check_wait(self, failure: Failure) -> None:
+    def _check_wait(self, failure: NoReply) -> None:
         """Raise Failure if the server asks for too long a wait."""
         if failure.row.scope == "transient" and failure.wait is not None and failure.wait > self._give_up:
             wait = duration(min(failure.wait, 1e9))
-            raise Failure(
+            raise NoReply(
                 "wait",
                 f"{failure.message}; the server asks to wait for {wait}, longer than `give_up` "
                 f"({duration(self._give_up)})",
@@ -136,7 +136,7 @@ class Endpoint:
         except urllib3.exceptions.HTTPError as error:
             away = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
             is_away = isinstance(error, (*away, urllib3.exceptions.ProxyError))
-            raise Failure("connection" if is_away else "reply", _connection_message(error), is_free=is_away) from None
+            raise NoReply("connection" if is_away else "reply", _connection_message(error), is_free=is_away) from None
         return reply_of(response.status, response.headers, body, time.monotonic() - begin)
 
     def _read(self, response: Any, begin: float, tokens: int) -> bytes:
@@ -149,10 +149,10 @@ class Endpoint:
                 response.close()
                 if not is_reply:
                     break
-                raise Failure("size", f"expected a reply of at most {most:,} bytes, got more")
+                raise NoReply("size", f"expected a reply of at most {most:,} bytes, got more")
             if time.monotonic() - begin > self._of.timeout:
                 response.close()
-                raise Failure("reply", f"expected a whole reply within {self._of.timeout:g} s, got a part")
+                raise NoReply("reply", f"expected a whole reply within {self._of.timeout:g} s, got a part")
         return body
 
 

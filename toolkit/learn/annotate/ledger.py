@@ -32,7 +32,7 @@ from toolkit.storage.stores.local.scratch import open_scratch
 Clock = Callable[[], float]
 
 
-class Limits:
+class RateLimiter:
     """Lets requests begin: evenly spread over a minute, and none while the server wants none.
 
     Threads share it.
@@ -96,7 +96,7 @@ _PAUSE = 0.2
 """Seconds between two looks of a thread that waits for money at whether the run stops."""
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LedgerLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line: an attempt, or several together.
 
     Attributes:
@@ -117,7 +117,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ratio: float = 0.0
     open: bool = False
 
-    def __add__(self, other: "Attempt") -> "Attempt":
+    def __add__(self, other: "LedgerLine") -> "LedgerLine":
         return msgspec.structs.replace(
             self,
             attempts=self.attempts + other.attempts,
@@ -165,10 +165,10 @@ class _Sums:
 
     def __init__(self, path: str = "") -> None:
         self.path = path
-        self.ended, self.open = Attempt(key=0, attempts=0), dict[int, Attempt]()
+        self.ended, self.open = LedgerLine(key=0, attempts=0), dict[int, LedgerLine]()
         self.head, self.at = b"", 0
 
-    def add(self, attempt: Attempt) -> None:
+    def add(self, attempt: LedgerLine) -> None:
         if attempt.open:
             self.open[attempt.key] = attempt
         else:
@@ -177,7 +177,7 @@ class _Sums:
 
     def lose(self, key: int) -> None:
         """Count an attempt as one without a reply."""
-        lost = self.open.pop(-1, Attempt(key=-1, attempts=0, open=True))
+        lost = self.open.pop(-1, LedgerLine(key=-1, attempts=0, open=True))
         self.open[-1] = lost + self.open.pop(key)
 
     @property
@@ -215,7 +215,7 @@ class _Sums:
         return sums
 
 
-_DECODER = msgspec.json.Decoder(Attempt)
+_DECODER = msgspec.json.Decoder(LedgerLine)
 _TOTAL = msgspec.json.Decoder(_Total)
 _ENCODER = msgspec.json.Encoder()
 
@@ -226,9 +226,9 @@ def spending_of(folder: str) -> Spending:
 
 
 def _spending(files: Iterable[_Sums]) -> Spending:
-    ended, lost = Attempt(key=0, attempts=0), Attempt(key=-1, attempts=0)
+    ended, lost = LedgerLine(key=0, attempts=0), LedgerLine(key=-1, attempts=0)
     for sums in files:
-        ended, lost = ended + sums.ended, reduce(Attempt.__add__, sums.open.values(), lost)
+        ended, lost = ended + sums.ended, reduce(LedgerLine.__add__, sums.open.values(), lost)
     both = ended + lost
     return Spending(
         attempts=both.attempts,
@@ -250,7 +250,7 @@ class Ledger:
     """
 
     def __init__(
-        self, folder: str, limits: Limits, prices: tuple[float, float] = (0.0, 0.0), most: float | None = None
+        self, folder: str, limits: RateLimiter, prices: tuple[float, float] = (0.0, 0.0), most: float | None = None
     ) -> None:
         self._folder, self._limits, self._prices, self._most = folder, limits, prices, most
         self._file, self._own = OwnFile(folder, "an attempt"), _Sums()
@@ -281,7 +281,7 @@ class Ledger:
         with self._changed:
             self._last += 1
             cost = self._cost(prompt, answer)
-            attempt = Attempt(
+            attempt = LedgerLine(
                 key=self._last, attempts=attempts, prompt_tokens=prompt, completion_tokens=answer, cost=cost
             )
             self._write(attempt)
@@ -350,7 +350,7 @@ class Ledger:
     def _note(self, prompt: int, answer: int, cost: float) -> int:
         """Write the line of an attempt; return its key."""
         self._last += 1
-        self._write(Attempt(key=self._last, prompt_tokens=prompt, completion_tokens=answer, cost=cost, open=True))
+        self._write(LedgerLine(key=self._last, prompt_tokens=prompt, completion_tokens=answer, cost=cost, open=True))
         self._under_way.add(self._last)
         return self._last
 
@@ -368,7 +368,7 @@ class Ledger:
                 self._ratio = max(self._ratio, 1.0, cost / expected)
             self._unspent += most.cost - cost
             self._write(
-                Attempt(key=key, prompt_tokens=tokens[0], completion_tokens=tokens[1], cost=cost, ratio=self._ratio)
+                LedgerLine(key=key, prompt_tokens=tokens[0], completion_tokens=tokens[1], cost=cost, ratio=self._ratio)
             )
             self._changed.notify_all()
 
@@ -389,7 +389,7 @@ class Ledger:
     def _cost(self, prompt: int, answer: int) -> float:
         return (prompt * self._prices[0] + answer * self._prices[1]) / MILLION
 
-    def _write(self, attempt: Attempt) -> None:
+    def _write(self, attempt: LedgerLine) -> None:
         if self._file.size > self._room:
             self._file.replace(self._own.lines())
             self._room = max(_MOST_BYTES, 2 * self._file.size)

@@ -111,7 +111,7 @@ MESSAGE = 300
 """Characters of a server's message that are kept."""
 
 
-class Failure(Exception):
+class NoReply(Exception):
     """A request has no usable reply.
 
     Attributes:
@@ -182,7 +182,7 @@ def reply_of(status: int, headers: Mapping[str, str], body: bytes, seconds: floa
     try:
         content = msgspec.json.decode(body)
     except (ValueError, RecursionError) as error:  # bytes that are not UTF-8 are no error of msgspec
-        raise Failure("reply", f"expected a reply in JSON, got: {error}: {_excerpt(body)}") from None
+        raise NoReply("reply", f"expected a reply in JSON, got: {error}: {_excerpt(body)}") from None
     content = content if isinstance(content, dict) else {}
     choices, fault = content.get("choices"), content.get("error")
     if not isinstance(choices, list):
@@ -194,8 +194,8 @@ def reply_of(status: int, headers: Mapping[str, str], body: bytes, seconds: floa
     usable = [answer for answer in answers if answer.cause != "server"]
     if not usable:
         if answers:
-            raise Failure("server", answers[0].error)
-        raise Failure("reply", f"expected a reply with `choices`, got none: {_excerpt(body)}")
+            raise NoReply("server", answers[0].error)
+        raise NoReply("reply", f"expected a reply with `choices`, got none: {_excerpt(body)}")
     usage = content.get("usage")
     counts = usage if isinstance(usage, dict) else {}
     return Reply(usable, _count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens")), seconds)
@@ -235,7 +235,7 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40 else None
 
 
-def _refusal(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
+def _refusal(status: int, headers: Mapping[str, str], body: bytes) -> NoReply:
     message, codes = _error(body)
     text = f"HTTP {status}: {message}"
     if 300 <= status < 400:
@@ -246,7 +246,7 @@ def _refusal(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
     default = "refusal" if 400 <= status < 500 else "server" if status >= 500 else "address"
     cause = next(by_code, None) or next(by_status, default)
     wait = retry_after(headers.get("retry-after"))
-    return Failure(cause, text, http=status, wait=wait, is_free=status not in _GATEWAY_TIMEOUTS)
+    return NoReply(cause, text, http=status, wait=wait, is_free=status not in _GATEWAY_TIMEOUTS)
 
 
 def _error(body: bytes) -> tuple[str, set[str]]:

@@ -73,7 +73,7 @@ class GradeScores(msgspec.Struct, frozen=True):
     weighted_f1: Estimate
 
 
-class Bin(msgspec.Struct, frozen=True):
+class CalibrationBin(msgspec.Struct, frozen=True):
     """A bin of a calibration curve: predictions from `low` to `high`, their mean, and that of the labels."""
 
     low: float
@@ -98,10 +98,10 @@ class Details(msgspec.Struct, kw_only=True):
     grades: list[GradeScores] = []
     confusion: list[ConfusedPair] = []
     confusion_left_out: int = 0
-    calibration: list[Bin] = []
+    calibration: list[CalibrationBin] = []
 
 
-class Group(msgspec.Struct, kw_only=True):
+class GroupScores(msgspec.Struct, kw_only=True):
     """Scores of a group of documents.
 
     Attributes:
@@ -140,7 +140,7 @@ class Judged:
     task: Task
     level: str
     scale: Scale | None
-    all: Group
+    all: GroupScores
     details: dict[str, Details] = field(default_factory=dict)
-    groups: dict[str, list[Group]] = field(default_factory=dict)
+    groups: dict[str, list[GroupScores]] = field(default_factory=dict)
     left_out: dict[str, tuple[int, int]] = field(default_factory=dict)

@@ -21,7 +21,7 @@ from toolkit.errors import ConfigError
 from toolkit.learn.evaluate import judged as results
 from toolkit.learn.evaluate import metrics
 from toolkit.learn.evaluate.metrics import Array, Measure, Task, folds, mean_of, most_frequent, predictions_of_sources
-from toolkit.learn.evaluate.predictions import Column
+from toolkit.learn.evaluate.predictions import AnswerColumn
 
 MOST = 5_000
 """Documents that a round draws, at most."""
@@ -142,8 +142,8 @@ class Judge:
 
     def __init__(
         self,
-        labels: Column,
-        predictions: Mapping[str, Column],
+        labels: AnswerColumn,
+        predictions: Mapping[str, AnswerColumn],
         sources: Array,
         hashes: Array,
         *,
@@ -175,7 +175,7 @@ class Judge:
         self._folds = folds(hashes[self._rows])
         self._of_sources = predictions_of_sources(self._labels, sources, self._folds, numbers=self.is_number)
 
-    def judged(self, groups: Mapping[str, Column], top: int) -> results.Judged:
+    def judged(self, groups: Mapping[str, AnswerColumn], top: int) -> results.Judged:
         """Return the judgement of all documents, and of the largest groups."""
         everything = np.arange(len(self._rows))
         result = results.Judged(
@@ -207,7 +207,7 @@ class Judge:
             "both": int((label & prediction).sum()),
         }
 
-    def _groups(self, by: str, column: Column, top: int) -> tuple[list[results.Group], tuple[int, int]]:
+    def _groups(self, by: str, column: AnswerColumn, top: int) -> tuple[list[results.GroupScores], tuple[int, int]]:
         codes = column.values
         if codes.dtype.kind == "f":
             table, codes = np.unique(codes, return_inverse=True)
@@ -230,8 +230,8 @@ class Judge:
         ]
         return groups, (len(largest[top:]), int(sum(counts[i] for i in largest[top:])))
 
-    def _group(self, by: str, value: Any, places: Array, nulls: dict[str, int]) -> results.Group:
-        group = results.Group(by=by, group=value, documents=len(places), nulls=nulls)
+    def _group(self, by: str, value: Any, places: Array, nulls: dict[str, int]) -> results.GroupScores:
+        group = results.GroupScores(by=by, group=value, documents=len(places), nulls=nulls)
         if not len(places):
             return group
         labels, folds = self._labels[places], self._folds[places]
@@ -369,7 +369,7 @@ class Judge:
             if i
         ]
 
-    def _calibration(self, name: str, labels: Array, predictions: Array) -> list[results.Bin]:
+    def _calibration(self, name: str, labels: Array, predictions: Array) -> list[results.CalibrationBin]:
         """Return the curve: in ten bins of one width for probabilities, else of as many documents as can be."""
         if self.task == "score" and _probable(predictions):
             edges = np.linspace(0, 1, metrics.BINS + 1)
@@ -388,7 +388,7 @@ class Judge:
             inside = predictions[of == i]
             high = float(edges[min(i + 1, len(edges) - 1)])
             label = _bounded("accuracy", estimates[str(i)]) if self.task == "score" else estimates[str(i)]
-            result.append(results.Bin(float(edges[i]), high, len(inside), float(inside.mean()), label))
+            result.append(results.CalibrationBin(float(edges[i]), high, len(inside), float(inside.mean()), label))
         return result
 
 
@@ -432,7 +432,7 @@ def _differences(
 # --- from columns to what is measured ---------------------------------------------------------------------------------
 
 
-def _task(labels: Column, predictions: Mapping[str, Column]) -> Task:
+def _task(labels: AnswerColumn, predictions: Mapping[str, AnswerColumn]) -> Task:
     """Return the task, by the kinds of the values."""
     kinds = {name: column.kind for name, column in predictions.items()}
     for name, kind in {"the labels": labels.kind, **kinds}.items():
@@ -462,7 +462,7 @@ _Maker = Callable[[Array, Array, Array | None], Measure]
 """Makes a measure of labels and predictions, ranked within folds if these are given."""
 
 
-def _check_scale(labels: Column, scale: Scale) -> None:
+def _check_scale(labels: AnswerColumn, scale: Scale) -> None:
     """Raise ConfigError for labels outside their scale."""
     if labels.kind in ("bool", "list") or scale.is_text is (labels.kind == "number"):
         raise ConfigError(f"expected labels on {scale}, got labels {_KINDS.get(labels.kind, 'that are null')}")
@@ -472,7 +472,7 @@ def _check_scale(labels: Column, scale: Scale) -> None:
 
 
 def _makers(
-    task: Task, columns: Sequence[Column], scale: Declared = None
+    task: Task, columns: Sequence[AnswerColumn], scale: Declared = None
 ) -> tuple[list[Array], list[Any] | None, _Maker]:
     """Return labels and predictions as arrays, their table, and a maker. The maker returns a measure of some of them.
 
@@ -518,7 +518,7 @@ def _probable(values: Array) -> bool:
     return bool(len(values)) and float(values.min()) >= 0 and float(values.max()) <= 1 + 1e-4
 
 
-def _numbers(column: Column, task: str) -> Array:
+def _numbers(column: AnswerColumn, task: str) -> Array:
     if column.kind == "bool" and task == "score":
         return np.array([float(item) for item in column.table])[column.values]
     if column.kind != "number":
@@ -530,7 +530,7 @@ def _plain(number: float) -> int | float:
     return int(number) if number == int(number) else float(number)
 
 
-def _codes(column: Column) -> tuple[Array, list[Any]]:
+def _codes(column: AnswerColumn) -> tuple[Array, list[Any]]:
     if column.kind == "number":
         table, codes = np.unique(column.values, return_inverse=True)
         return codes, [int(item) if item == int(item) else float(item) for item in table]

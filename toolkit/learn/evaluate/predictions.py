@@ -34,7 +34,7 @@ from toolkit.storage.reading import Lines
 from toolkit.text.batch import Batch
 from toolkit.text.fasttext.labelled import parted
 from toolkit.whole_corpus.expressions import Checked, Evaluator, checked
-from toolkit.whole_corpus.kind import Block, Query
+from toolkit.whole_corpus.kind import Query, TextBlock
 
 Match = Literal["", "id", "source and id", "text"]
 """By what documents are found in files of labels."""
@@ -60,7 +60,7 @@ class Part(ConfigStruct):
 
 
 @dataclass(frozen=True)
-class Column:
+class AnswerColumn:
     """The values of all documents; `values` and `table` as in `Part`, the table in order."""
 
     kind: Kind
@@ -73,9 +73,9 @@ class Column:
         null: Array = np.isnan(self.values) if self.values.dtype.kind == "f" else self.values < 0
         return null
 
-    def at(self, rows: Array) -> "Column":
+    def at(self, rows: Array) -> "AnswerColumn":
         """Return the column of some rows."""
-        return Column(self.kind, self.values[rows], self.table)
+        return AnswerColumn(self.kind, self.values[rows], self.table)
 
 
 def part_of(values: Sequence[Any], name: str) -> Part:
@@ -117,7 +117,7 @@ def _text(value: Any) -> str:
     return _ENCODER.encode(sorted(set(value)) if isinstance(value, list | tuple) else value).decode()
 
 
-def joined(parts: Iterable[Part], name: str) -> Column:
+def joined(parts: Iterable[Part], name: str) -> AnswerColumn:
     """Return the column of all shards.
 
     Raises:
@@ -129,7 +129,7 @@ def joined(parts: Iterable[Part], name: str) -> Column:
         raise ConfigError(f"{name}: expected values of one kind, got {' and '.join(sorted(kinds))}")
     if not kinds or kinds == {"number"}:
         numbers = [np.frombuffer(part.data, dtype=np.float64) for part in listed]
-        return Column(kinds.pop() if kinds else "null", np.concatenate([np.empty(0), *numbers]), [])
+        return AnswerColumn(kinds.pop() if kinds else "null", np.concatenate([np.empty(0), *numbers]), [])
     decoded = {text: msgspec.json.decode(text) for part in listed for text in part.table}
     texts = sorted(decoded, key=lambda text: decoded[text])
     places = {text: i for i, text in enumerate(texts)}
@@ -140,7 +140,7 @@ def joined(parts: Iterable[Part], name: str) -> Column:
         else:
             new = np.array([*(places[text] for text in part.table), -1], dtype=np.int32)
             codes.append(new[np.frombuffer(part.data, dtype=np.int32)])
-    return Column(kinds.pop(), np.concatenate(codes), [decoded[text] for text in texts])
+    return AnswerColumn(kinds.pop(), np.concatenate(codes), [decoded[text] for text in texts])
 
 
 BINS = (20, 50, 100, 200, 500, 1_000, 5_000, 20_000)
@@ -150,9 +150,9 @@ _EDGES = (0, *BINS)
 NAMES = [f"{low:,} to {high - 1:,}" for low, high in zip(_EDGES, BINS, strict=False)] + [f"from {BINS[-1]:,}"]
 
 
-def binned_lengths(chars: Column) -> Column:
+def binned_lengths(chars: AnswerColumn) -> AnswerColumn:
     """Return the bin of each length."""
-    return Column("label", np.searchsorted(BINS, chars.values, side="right").astype(np.int32), NAMES)
+    return AnswerColumn("label", np.searchsorted(BINS, chars.values, side="right").astype(np.int32), NAMES)
 
 
 # --- per shard --------------------------------------------------------------------------------------------------------
@@ -237,13 +237,13 @@ class ShardQuestions(ConfigStruct):
 
 
 class ShardToAsk(ShardQuestions):
-    """A shard to read as columns of answers; arguments as of `toolkit.learn.evaluate.predictions.Labels`."""
+    """A shard to read as columns of answers; arguments as of `toolkit.learn.evaluate.predictions.KeyedLabels`."""
 
     match: Match = ""
     by_shard: bool = False
 
 
-class Answers(ConfigStruct):
+class ShardAnswers(ConfigStruct):
     """The answers of a shard's documents.
 
     Attributes:
@@ -260,7 +260,7 @@ class Answers(ConfigStruct):
     keys: bytes = b""
 
 
-def ask_shard(job: ShardToAsk, report: Report) -> Answers:
+def ask_shard(job: ShardToAsk, report: Report) -> ShardAnswers:
     """Return the answers of a shard's documents.
 
     Raises:
@@ -287,7 +287,7 @@ def ask_shard(job: ShardToAsk, report: Report) -> Answers:
         }
     except ConfigError as error:
         raise DataError(str(error), path=work.path) from None
-    return Answers(state.rows, parts, np.array(hashes, dtype=np.uint64).tobytes(), bytes(keys))
+    return ShardAnswers(state.rows, parts, np.array(hashes, dtype=np.uint64).tobytes(), bytes(keys))
 
 
 def text_hash(text: str) -> bytes:
@@ -330,7 +330,7 @@ class _Column:
             return [msgspec.json.decode(key) for key in keys]
         return [*self._evaluate(block).values[self._question.name]]
 
-    def _evaluate(self, block: list[Joint]) -> Block:
+    def _evaluate(self, block: list[Joint]) -> TextBlock:
         rows = [[values[i] for i in self._sets] for *_, values in block]
         try:
             return self._evaluator.block(0, Batch([row[0] for row in block]), rows)
@@ -398,7 +398,7 @@ def read_spec(text: str) -> LabelFiles:
     return label_files
 
 
-class Labels:
+class KeyedLabels:
     """Labels by keys of 16 bytes: a hash of the id, with the shard that a row names, or of the text.
 
     Args:
@@ -431,7 +431,7 @@ class Labels:
         self._keys, codes = np.unique(np.frombuffer(keys, dtype="S16"), return_inverse=True)
         self._column = joined([part_of(_one_each(values, codes, names, spec), str(spec.files))], str(spec.files))
 
-    def column(self, keys: bytes) -> tuple[Column, int]:
+    def column(self, keys: bytes) -> tuple[AnswerColumn, int]:
         """Return the labels of documents, by their keys; and how many labels are of none of these."""
         documents, codes = np.frombuffer(keys, dtype="S16").reshape(-1, 3 if self.by_shard else 1), self._keys
         near = np.minimum(np.searchsorted(codes, documents), len(codes) - 1)
@@ -440,7 +440,7 @@ class Labels:
         nothing: Any = np.nan if self._column.values.dtype.kind == "f" else -1
         values = np.where(result, self._column.values[places], nothing)
         unused = len(codes) - len(np.unique(places[result]))
-        return Column(self._column.kind, values, self._column.table), unused
+        return AnswerColumn(self._column.kind, values, self._column.table), unused
 
 
 def _one_each(values: list[Any], codes: Array, names: list[str], spec: LabelFiles) -> list[Any]:

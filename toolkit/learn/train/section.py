@@ -27,7 +27,7 @@ from toolkit.exchange.sealed import read_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import tasks_of
 from toolkit.learn.train.examples import DECODER, EXAMPLES, Example, Examples, measured
-from toolkit.learn.train.trainer import TRAINERS, Trainer, Work
+from toolkit.learn.train.trainer import TRAINERS, Trainer, TrainingInput
 from toolkit.mix.join import JoinedShard, at_document, joint_rows
 from toolkit.records import origins
 from toolkit.records.foreign import External
@@ -288,7 +288,7 @@ class Making:
         """Return the examples, and reasons for left-out documents; nothing is written."""
         limit = self.max_document_bytes
         works = [JoinedShard.of(self.dataset, entry.joined, shard, limit) for shard in self.shards]
-        tasks = tasks_of(works, [ToCount(entry, work) for work in works])
+        tasks = tasks_of(works, [LabelCountTask(entry, work) for work in works])
         examples: list[Example] = []
         reasons = Counter[str]()
         for data, counts in self._run(f"counting the labels of {entry.set}", count_shard, tasks):
@@ -314,7 +314,7 @@ class Making:
         for signed_shard in signed:
             reasons.update(signed_shard.record.counts)
         shards = [join(signed_shard.folder, signed_shard.shard) for signed_shard in signed]
-        work = Work(shards, examples, join(set_folder(self.dataset, entry.set), "fit"), entry.set, self._run)
+        work = TrainingInput(shards, examples, join(set_folder(self.dataset, entry.set), "fit"), entry.set, self._run)
         fitted = trainer.fit(work)
         digest = made_from(self.dataset, entry, self.shards)
         if digest is None:
@@ -355,14 +355,14 @@ class Making:
         return [result.value for result in results]
 
 
-class ToCount(ConfigStruct):
+class LabelCountTask(ConfigStruct):
     """A shard with labels to count."""
 
     entry: Entry
     work: JoinedShard
 
 
-def count_shard(job: ToCount, report: Report) -> tuple[bytes, dict[str, int]]:
+def count_shard(job: LabelCountTask, report: Report) -> tuple[bytes, dict[str, int]]:
     """Return the examples of a shard, and reasons for left-out documents. Examples are JSON Lines."""
     entry, whole, trainer = job.entry, job.work, trainer_of(job.entry)
     checked = entry.checked()

@@ -28,7 +28,7 @@ from toolkit.plugins import Kind as KindOfPlugin
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import Task as WhatFor
 from toolkit.text.linear.ngrams import WindowOption
-from toolkit.whole_corpus.kind import Block, Files, Kind, Query, Signer
+from toolkit.whole_corpus.kind import Files, Kind, Query, Signer, TextBlock
 from toolkit.whole_corpus.kinds.sample import split_of
 
 Split = Literal["train", "valid", "test"]
@@ -144,7 +144,7 @@ class Trainer(Kind, kw_only=True):
         """Return a type without values: what is made is a model."""
         return bool
 
-    def examples(self, block: Block) -> tuple[list[Example | None], Counter[str]]:
+    def examples(self, block: TextBlock) -> tuple[list[Example | None], Counter[str]]:
         """Return the examples of documents: their labels and splits, None of what is not used; and why not.
 
         Raises:
@@ -175,7 +175,7 @@ class Trainer(Kind, kw_only=True):
                 results[-1] = Example(label, number)
         return results, reasons
 
-    def _split(self, block: Block, i: int, name: tuple[str, str], bounds: Array) -> int | None:
+    def _split(self, block: TextBlock, i: int, name: tuple[str, str], bounds: Array) -> int | None:
         if self.split is None:
             value = block.values["split_by"][i] if self.split_by is not None else None
             return split_of(str(self.seed), name if value is None else value, bounds)
@@ -203,7 +203,7 @@ class Trainer(Kind, kw_only=True):
         """Return the writer of the examples of a shard: a `Gatherer`."""
         raise NotImplementedError
 
-    def fit(self, work: "Work") -> "Fitted":
+    def fit(self, work: "TrainingInput") -> "Fitted":
         """Train; the same bytes for the same examples, or the docs say so."""
         raise NotImplementedError
 
@@ -221,7 +221,7 @@ class Gatherer(Signer):
         self.counts: Counter[str] = Counter()
         self._examples = files.open(EXAMPLES)
 
-    def add(self, block: Block) -> None:
+    def add(self, block: TextBlock) -> None:
         """Take the next documents."""
         results, reasons = self.kind.examples(block)
         self.counts += reasons
@@ -230,7 +230,7 @@ class Gatherer(Signer):
             self.take_documents(block, used)
             self._examples.write(b"".join(msgspec.json.encode(example) + b"\n" for _, example in used))
 
-    def take_documents(self, block: Block, used: Sequence[tuple[int, Example]]) -> None:
+    def take_documents(self, block: TextBlock, used: Sequence[tuple[int, Example]]) -> None:
         """Write the data of some documents of a block: by default, of the pieces of their texts."""
         texts: list[str] = []
         for i, example in used:
@@ -250,7 +250,7 @@ class Gatherer(Signer):
 
 
 @dataclass
-class Work:
+class TrainingInput:
     """The input of a training.
 
     Attributes:
@@ -258,7 +258,7 @@ class Work:
         examples: Examples of all shards, in order.
         folder: Folder of intermediate files; it is deleted.
         name: Name of the model.
-        run: runs tasks on the executor, as that of `toolkit.whole_corpus.kind.Work`.
+        run: runs tasks on the executor, as that of `toolkit.whole_corpus.kind.ResolveJob`.
     """
 
     shards: list[str]

@@ -4,7 +4,7 @@ They are in a file for each shard, so that a run that was killed goes on, and no
 
     offset  bytes  what
     0       8      length of the head, little-endian
-    8              the head, as JSON: `Head`
+    8              the head, as JSON: `DrawHead`
             8 n    hashes, of one group behind the other, sorted within each
             8 n    amounts, as doubles, in the same order
 """
@@ -24,7 +24,7 @@ from toolkit.execution.executors import Report
 from toolkit.execution.progress import Share
 from toolkit.lazy_numpy import np
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects.preview import Block, blocks
+from toolkit.mix.effects.preview import RuleBlock, blocks
 from toolkit.mix.join import at_document, inputs_of
 from toolkit.rules.kinds.repeat import copy_hash
 from toolkit.rules.ruleset import RuleSet
@@ -47,7 +47,7 @@ class OfGroup(msgspec.Struct, frozen=True):
     available: float
 
 
-class Head(msgspec.Struct, frozen=True):
+class DrawHead(msgspec.Struct, frozen=True):
     """Content digests of the inputs, and groups, in order."""
 
     documents: str
@@ -56,7 +56,7 @@ class Head(msgspec.Struct, frozen=True):
     groups: list[OfGroup]
 
 
-class ShardToDraw(ConfigStruct):
+class BudgetDrawTask(ConfigStruct):
     """A shard, and the path of its draws. If the folder is on another machine, they are returned."""
 
     work: ShardToMix
@@ -71,7 +71,7 @@ class ShardDrawn(NamedTuple):
     data: bytes = b""
 
 
-def draw_shard(drawing: ShardToDraw, report: Report) -> ShardDrawn:
+def draw_shard(drawing: BudgetDrawTask, report: Report) -> ShardDrawn:
     """Write the draws of a shard, unless those of its inputs exist.
 
     Raises:
@@ -91,7 +91,7 @@ def draw_shard(drawing: ShardToDraw, report: Report) -> ShardDrawn:
         draws.add(block)
         progress(len(block.chars))
     groups, arrays = draws.sorted()
-    head = Head(state.content, inputs, state.rows, groups)
+    head = DrawHead(state.content, inputs, state.rows, groups)
     packed = msgspec.json.encode(head)
     data = _LENGTH.pack(len(packed)) + packed + arrays
     if here:
@@ -110,7 +110,7 @@ class _Draws:
         self._hashes, self._amounts, self._numbers = array("Q"), array("d"), array("I")
         self._row = 0
 
-    def add(self, block: Block) -> None:
+    def add(self, block: RuleBlock) -> None:
         """Take the next documents."""
         rules, takes, seed = self._rules, self._takes, self._takes.seed
         for values, chars, size, outcome in zip(block.values(), block.chars, block.bytes, block.outcomes, strict=True):
@@ -150,11 +150,11 @@ class _Draws:
         return groups, hashes[order].tobytes() + amounts[order].tobytes()
 
 
-def head_of(data: bytes) -> Head | None:
+def head_of(data: bytes) -> DrawHead | None:
     """Return the head of a file of draws; None if it is damaged."""
     try:
         (length,) = _LENGTH.unpack_from(data)
-        head = msgspec.json.decode(data[8 : 8 + length], type=Head)
+        head = msgspec.json.decode(data[8 : 8 + length], type=DrawHead)
     except (struct.error, msgspec.DecodeError):
         return None
     entries = sum(group.copies for group in head.groups)

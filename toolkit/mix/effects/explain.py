@@ -45,7 +45,7 @@ HEAD = 500
 """Code points of the beginning of a text that are kept."""
 
 
-class Stretch(ConfigStruct):
+class TextStretch(ConfigStruct):
     """A stretch of a text.
 
     Attributes:
@@ -62,7 +62,7 @@ class Stretch(ConfigStruct):
     value: Any = None
 
 
-def of_rule(rule: CompiledRule, document: Document, values: Sequence[Any]) -> list[Stretch]:
+def of_rule(rule: CompiledRule, document: Document, values: Sequence[Any]) -> list[TextStretch]:
     """Return the first stretches edited by a rule. For a rule that edits none, these are spans and lines whose values
     it reads.
     """
@@ -71,7 +71,7 @@ def of_rule(rule: CompiledRule, document: Document, values: Sequence[Any]) -> li
     results: list[tuple[int, int, Any]] = [(edit.start, edit.end, None) for edit in edits if edit.start < edit.end]
     listed = results or list(_watched(rule, document, values))
     return [
-        Stretch(
+        TextStretch(
             start,
             end,
             text[max(0, start - AROUND) : start],
@@ -94,7 +94,7 @@ def _watched(rule: CompiledRule, document: Document, values: Sequence[Any]) -> I
                 yield start, end, msgspec.to_builtins(item)
 
 
-def show_stretches(text: str, stretches: Sequence[Stretch]) -> list[str]:
+def show_stretches(text: str, stretches: Sequence[TextStretch]) -> list[str]:
     """Return lines for people, as wide as the terminal: the stretches, or the beginning of the text."""
     room = excerpts.width() - 6
     if not stretches:
@@ -110,7 +110,7 @@ def show_stretches(text: str, stretches: Sequence[Stretch]) -> list[str]:
 VALUE_CHARS = 200
 
 
-class Target(ConfigStruct):
+class ExplainTarget(ConfigStruct):
     """The documents of a shard to explain: those with an id, or so many that each rule does something to.
 
     Attributes:
@@ -180,13 +180,13 @@ class Explanation(ConfigStruct):
     steps: list[RuleStep]
     reason: RuleStep | None = None
     text: str = ""
-    stretches: list[Stretch] = []
+    stretches: list[TextStretch] = []
     rank: int = 0
     attributes: dict[str, Any] = {}
     way: dict[str, Any] = {}
 
 
-def explain_shard(target: Target, report: Report) -> list[Explanation]:
+def explain_shard(target: ExplainTarget, report: Report) -> list[Explanation]:
     """Return the explanations of documents of a shard.
 
     Raises:
@@ -225,7 +225,7 @@ class _Samples:
         names: Names of the rules.
     """
 
-    def __init__(self, target: Target, names: list[str]) -> None:
+    def __init__(self, target: ExplainTarget, names: list[str]) -> None:
         self._seed = target.seed
         self.rules = {i for i, name in enumerate(names) if target.rule in (None, name)}
         self._missing = dict.fromkeys(self.rules, target.samples)
@@ -442,7 +442,7 @@ class Pair(ConfigStruct):
     session: Session | None = None
 
 
-class Sample(ConfigStruct, omit_defaults=True):
+class ChangedDocument(ConfigStruct, omit_defaults=True):
     """A document with a change.
 
     Attributes:
@@ -466,7 +466,7 @@ class Sample(ConfigStruct, omit_defaults=True):
     number: int = 0
 
 
-class Comparison(msgspec.Struct):
+class MixChanges(msgspec.Struct):
     """The changes between two mixes.
 
     Attributes:
@@ -483,9 +483,9 @@ class Comparison(msgspec.Struct):
     gained: Counter[str] = msgspec.field(default_factory=Counter)
     lost: Counter[str] = msgspec.field(default_factory=Counter)
     relabelled: Counter[str] = msgspec.field(default_factory=Counter)
-    samples: list[Sample] = []
+    samples: list[ChangedDocument] = []
 
-    def add(self, other: "Comparison") -> None:
+    def add(self, other: "MixChanges") -> None:
         """Add the changes in another shard."""
         self.rows += other.rows
         self.kept += other.kept
@@ -494,7 +494,7 @@ class Comparison(msgspec.Struct):
         self.relabelled += other.relabelled
         self.samples += other.samples
 
-    def note(self, change: Sample, samples: int) -> None:
+    def note(self, change: ChangedDocument, samples: int) -> None:
         """Count a change, and keep it as a sample, if needed."""
         counts: Counter[str] = getattr(self, change.what)
         counts[change.why] += 1
@@ -523,13 +523,13 @@ class _Fate(NamedTuple):
     values: tuple[Any, ...]
 
 
-def compare_shard(pair: Pair, report: Report) -> Comparison:
+def compare_shard(pair: Pair, report: Report) -> MixChanges:
     """Return the changes in one shard.
 
     Raises:
         DataError: as a mix of it would, as far as attributes are concerned.
     """
-    comparison = Comparison()
+    comparison = MixChanges()
     with ExitStack() as stack:
         session = current()
         if (other_session := pair.session) is not None:
@@ -563,10 +563,15 @@ def _fates(work: ShardToMix) -> Iterator[_Fate]:
             yield _Fate(work, rules, outcome if isinstance(outcome, int) else None, values)
 
 
-def _change(one: _Fate, other: _Fate, number: int) -> Sample | None:
+def _change(one: _Fate, other: _Fate, number: int) -> ChangedDocument | None:
     """Return the change for a document; None if there is none."""
     sample = partial(
-        Sample, place=f"{one.work.name}:{number}", id=one.values[-1].id, text="", shard=one.work.path, number=number
+        ChangedDocument,
+        place=f"{one.work.name}:{number}",
+        id=one.values[-1].id,
+        text="",
+        shard=one.work.path,
+        number=number,
     )
     if one.dropped is None and other.dropped is None:
         before, now = (_folder(fate, number) or "(none)" for fate in (one, other))
@@ -589,7 +594,7 @@ def _folder(fate: _Fate, number: int) -> str:
         raise at_document(error, fate.work, number, values[-1].id) from None
 
 
-class Texts(ConfigStruct):
+class ShownTexts(ConfigStruct):
     """Rows of a shard with texts to show. Numbers count from 1 and ascend."""
 
     dataset: Dataset
@@ -598,7 +603,7 @@ class Texts(ConfigStruct):
     max_document_bytes: int
 
 
-def read_texts(work: Texts, report: Report) -> list[str]:
+def read_texts(work: ShownTexts, report: Report) -> list[str]:
     """Return the beginnings of texts."""
     opened = work.dataset.lines(work.shard, work.max_document_bytes)
     lines = lines_at(opened, [number - 1 for number in work.numbers])

@@ -169,7 +169,7 @@ def preview_shard(
     )
 
 
-class Decided(NamedTuple):
+class RuleDecisions(NamedTuple):
     """The decisions of rules about the documents of a block.
 
     Attributes:
@@ -209,7 +209,7 @@ class Effects:
         self._sizes = np.zeros((64, len(Totals.__struct_fields__)), dtype=np.int64)
         self._of_rules = np.zeros((64, len(rules.rules), 3), dtype=np.int64)
 
-    def add(self, block: "Block", labels: Iterable[str]) -> Decided:
+    def add(self, block: "RuleBlock", labels: Iterable[str]) -> RuleDecisions:
         """Add documents with their labels.
 
         Raises:
@@ -232,9 +232,9 @@ class Effects:
         for place, count in zip(by_rule, counts, strict=True):
             np.add.at(self._of_rules, place, count)
         self._rows += len(chars)
-        return Decided(numbers, dropped, often, places, rules)
+        return RuleDecisions(numbers, dropped, often, places, rules)
 
-    def _count_documents(self, block: "Block") -> tuple[list[bool], list[int], list[tuple[int, int, int]]]:
+    def _count_documents(self, block: "RuleBlock") -> tuple[list[bool], list[int], list[tuple[int, int, int]]]:
         """Return single-handed drops, numbers of copies, and (place, rule, code points).
 
         The last are of documents which rules are applied to that do not drop them.
@@ -295,7 +295,7 @@ BLOCK = 4096
 
 
 @dataclass(frozen=True)
-class Block:
+class RuleBlock:
     """Some documents in a row.
 
     Attributes:
@@ -319,7 +319,7 @@ class Block:
 
 def blocks(
     work: JoinedShard, rules: RuleSet, computing: Callable[[], AbstractContextManager[None]] = nullcontext
-) -> Iterator[Block]:
+) -> Iterator[RuleBlock]:
     """Yield the documents of a shard with the decisions on them.
 
     Args:
@@ -339,7 +339,7 @@ def blocks(
                 labels = rules.labels(columns)
         except DataError as error:
             raise at_document(error, work, number + (error.line or 0), error.id) from None
-        yield Block(columns, chars, sizes, outcomes, labels)
+        yield RuleBlock(columns, chars, sizes, outcomes, labels)
         number += len(chars)
 
 
@@ -376,7 +376,7 @@ DOCUMENTS = 64
 """Documents that are looked at together where whole documents are in memory."""
 
 
-class _Row(msgspec.Struct, gc=False):
+class _ShortRow(msgspec.Struct, gc=False):
     """A document as rules know it without its text."""
 
     id: str
@@ -451,7 +451,7 @@ def _without_documents(work: JoinedShard, rules: RuleSet) -> Iterator[_Columns]:
                 ]
             elif "document" in used or any(places):
                 documents = [
-                    _Row(row.id, row.source, *facts) for row, *facts in zip(documents, chars, places, strict=True)
+                    _ShortRow(row.id, row.source, *facts) for row, *facts in zip(documents, chars, places, strict=True)
                 ]
             yield [*columns, documents], chars, index["bytes"].tolist()
         for item in (*sets.values(), *plain):

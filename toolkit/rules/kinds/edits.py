@@ -279,7 +279,7 @@ class CutsLines(CompiledRule):
         for result in self.lists(*values):
             if len(result) != len(lines):
                 raise self.fault(f"expected a value for each of {len(lines)} lines, got {len(result)}")
-        numbered = (_Line(number, len(line)) for number, line in enumerate(lines, 1))
+        numbered = (_EditLine(number, len(line)) for number, line in enumerate(lines, 1))
         return editing.edits_of_lines(self._cut(numbered, values), document.text)
 
     def preview(self, values: Values) -> tuple[int, int | None]:
@@ -290,7 +290,7 @@ class CutsLines(CompiledRule):
     def verdict(self, values: Values) -> str:
         return "edits lines, where it holds" if self.holds(values) else "edits nothing"
 
-    def _cut(self, lines: "Iterable[_Line | _UnknownLine]", values: Values) -> list[int]:
+    def _cut(self, lines: "Iterable[_EditLine | _UnknownLine]", values: Values) -> list[int]:
         """Return the indexes of the lines to cut."""
         results = []
         for i, line in enumerate(lines):
@@ -303,7 +303,7 @@ class CutsLines(CompiledRule):
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _EditLine:
     """The attributes of ``line`` in expressions; lines are numbered from 1."""
 
     number: int

@@ -13,7 +13,7 @@ from toolkit.lazy_numpy import np
 from toolkit.storage import models
 from toolkit.storage.models import is_known
 from toolkit.text.encoders.config import CONFIG, TOKENIZER, ModelConfig, Outputs, check_folder, read_config
-from toolkit.text.encoders.tokens import Batches, Tokens, filled_up
+from toolkit.text.encoders.tokens import Batches, TokenCutter, filled_up
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import Said
 from toolkit.text.linear.ngrams import Window
@@ -39,7 +39,7 @@ class Classifier:
 
     folder: str
     outputs: Outputs
-    tokens: Tokens
+    tokens: TokenCutter
     window: Window | None
     compute: Compute
 
@@ -136,7 +136,7 @@ def _loaded(request: ClassifierAsked, _digest: str) -> Classifier:
     encoder: ModelConfig = read_config(request.base) if request.base else config
     try:
         outputs = Outputs.of(config, request.targets, request.target)
-        tokens = Tokens(request.model, encoder.tokens(request.max_tokens), encoder)
+        tokens = TokenCutter(request.model, encoder.tokens(request.max_tokens), encoder)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     compute: Compute

@@ -26,7 +26,7 @@ from toolkit.storage.models import is_known
 from toolkit.text.batch import Column
 from toolkit.text.encoders import tensors
 from toolkit.text.encoders.tokens import first_tokens
-from toolkit.text.encoders.transformer import FAMILIES, Config, Transformer
+from toolkit.text.encoders.transformer import FAMILIES, EncoderConfig, Transformer
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.tokens import load_tokenizer
 
@@ -116,7 +116,7 @@ class _Sentences(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Form:
+class ModelForm:
     """The settings in the files of a folder.
 
     Attributes:
@@ -130,7 +130,7 @@ class Form:
     """
 
     folder: str
-    config: Config | None
+    config: EncoderConfig | None
     pooling: Pooling = "mean"
     normalizes: bool = False
     max_tokens: int | None = None
@@ -171,7 +171,7 @@ def unit(vectors: Array) -> Array:
 # --- what a folder says -----------------------------------------------------------------------------------------------
 
 
-def form_of(folder: str) -> Form:
+def form_of(folder: str) -> ModelForm:
     """Return the settings in the files of a folder.
 
     Raises:
@@ -197,7 +197,7 @@ def form_of(folder: str) -> Form:
         changes: dict[str, Any] = {"normalizes": "Normalize" in kinds or form.normalizes}
         if "Pooling" in kinds and form.config:
             changes["pooling"] = _pooling(paths[kinds.index("Pooling")])
-        form = Form(**(form.__dict__ | changes))
+        form = ModelForm(**(form.__dict__ | changes))
     for name in (WEIGHTS, TOKENIZER):
         if not os.path.isfile(os.path.join(form.folder, name)):
             files = ", ".join(sorted(os.listdir(form.folder))) if os.path.isdir(form.folder) else "no such folder"
@@ -207,14 +207,14 @@ def form_of(folder: str) -> Form:
     return form
 
 
-def _of_weights(folder: str, *, is_static: bool = False) -> Form:
+def _of_weights(folder: str, *, is_static: bool = False) -> ModelForm:
     about = _read(folder, "config.json", dict[str, Any]) or {}
     if about.get("model_type") == "model2vec":
         normalizes = bool(about.get("normalize", False))
-        return Form(folder, None, normalizes=normalizes, max_tokens=_LIMIT, is_model2vec=True)
+        return ModelForm(folder, None, normalizes=normalizes, max_tokens=_LIMIT, is_model2vec=True)
     if is_static:
-        return Form(folder, None)
-    config = _read(folder, "config.json", Config)
+        return ModelForm(folder, None)
+    config = _read(folder, "config.json", EncoderConfig)
     if config is None:
         raise ConfigError(f"{folder}: expected config.json of a {', '.join(FAMILIES)} or model2vec, got none")
     if config.model_type not in FAMILIES:
@@ -224,7 +224,7 @@ def _of_weights(folder: str, *, is_static: bool = False) -> Form:
         )
     own = _read(folder, "sentence_bert_config.json", _Sentences) or _Sentences()
     longest = min(own.max_seq_length or config.longest, config.longest)
-    return Form(folder, config, max_tokens=longest, lower=own.do_lower_case)
+    return ModelForm(folder, config, max_tokens=longest, lower=own.do_lower_case)
 
 
 def _pooling(folder: str) -> Pooling:
@@ -256,7 +256,7 @@ def _read(folder: str, name: str, type_: type[T]) -> T | None:
 class _OfFolder:
     """The encoder of a folder: see `Encoder`."""
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: ModelForm) -> None:
         path = os.path.join(form.folder, WEIGHTS)
         self._form, self._path = form, path
         self.normalizes = form.normalizes

@@ -31,7 +31,7 @@ class Layer(NamedTuple):
     bias: Array
 
 
-class Head:
+class LoadedHead:
     """A loaded head. Not sent between processes; use `load_head` where it is needed.
 
     Args:
@@ -89,7 +89,7 @@ def packed(about: Predicts, layers: Sequence[Layer]) -> bytes:
     return tensors.packed(arrays, {ABOUT: msgspec.json.encode(about).decode()}, digest=DIGEST)
 
 
-def read(path: str) -> Head:
+def read(path: str) -> LoadedHead:
     """Return the head of a file, one of ours or of others.
 
     Raises:
@@ -109,7 +109,7 @@ def read(path: str) -> Head:
         about, expected = Predicts(task="regression"), 1
     if outputs != expected:
         raise ConfigError(f"{path}: expected {expected} outputs of a {about.task}, got {outputs}")
-    return Head(about, layers)
+    return LoadedHead(about, layers)
 
 
 def _layers(arrays: dict[str, Array], path: str) -> list[Layer]:

@@ -32,7 +32,7 @@ _MARGIN = 128
 """Tokens that must follow those that are wanted: then the end of the beginning changes none of these."""
 
 
-class Tokens:
+class TokenCutter:
     """Cuts texts into tokens and adds the model's special tokens.
 
     Args:

@@ -22,7 +22,7 @@ _ROWS = 64
 """Rows whose activation is computed together, so that what is between stays in the cache."""
 
 
-class Config(msgspec.Struct, frozen=True):
+class EncoderConfig(msgspec.Struct, frozen=True):
     """Fields read from ``config.json``."""
 
     model_type: str
@@ -91,7 +91,7 @@ class Transformer:
         ConfigError: if it is of another family, or arrays are missing or of other shapes.
     """
 
-    def __init__(self, config: Config, arrays: Mapping[str, Array], path: str) -> None:
+    def __init__(self, config: EncoderConfig, arrays: Mapping[str, Array], path: str) -> None:
         if config.model_type not in FAMILIES or config.position_embedding_type not in (None, "absolute"):
             got = config.model_type
             if got in FAMILIES:
@@ -102,7 +102,7 @@ class Transformer:
                 f"{path}: expected {config.num_attention_heads} heads that divide hidden_size, got {config.hidden_size}"
             )
         self.config = config
-        take = _Taking(arrays, config.hidden_size, config.layer_norm_eps, path)
+        take = _ArrayTaker(arrays, config.hidden_size, config.layer_norm_eps, path)
         self._words = take.rows("embeddings.word_embeddings.weight")
         positions = take.rows("embeddings.position_embeddings.weight")[config.first_position :]
         self._positions = positions + take.rows("embeddings.token_type_embeddings.weight")[0]
@@ -146,7 +146,7 @@ class Transformer:
         return layer.norm(narrow)
 
 
-class _Taking:
+class _ArrayTaker:
     """Takes arrays by name without their common prefix, and checks them."""
 
     def __init__(self, arrays: Mapping[str, Array], hidden: int, eps: float, path: str) -> None:

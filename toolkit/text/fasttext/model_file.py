@@ -164,7 +164,7 @@ def read(path: str) -> Contents:
     Raises:
         ConfigError: if it is not the file of a supervised model, whole and consistent.
     """
-    reader = _Reader(path)
+    reader = _ModelReader(path)
     magic, version = reader.numbers("ii")
     if magic != MAGIC:
         raise ConfigError(f"{path}: expected a fastText model, got a file that does not begin as one")
@@ -219,7 +219,7 @@ def read(path: str) -> Contents:
     )
 
 
-class _Reader:
+class _ModelReader:
     """Takes numbers and arrays from a file, one after the other."""
 
     def __init__(self, path: str) -> None:
@@ -295,7 +295,7 @@ def _opened(path: str) -> bytes | mmap.mmap:
 # --- words and labels -------------------------------------------------------------------------------------------------
 
 
-def _entries(reader: _Reader, size: int, n_words: int) -> tuple[Array, Array, Array]:
+def _entries(reader: _ModelReader, size: int, n_words: int) -> tuple[Array, Array, Array]:
     """Return offsets, lengths and counts of the words, then of the labels."""
     data, at = reader.data, reader.at
     if size * ENTRY > len(data) - at:
@@ -324,7 +324,7 @@ def _entries(reader: _Reader, size: int, n_words: int) -> tuple[Array, Array, Ar
     return begin, end_ - begin, counts
 
 
-def _check_unique(reader: _Reader, places: Array, ends: Array, hashes: Array) -> None:
+def _check_unique(reader: _ModelReader, places: Array, ends: Array, hashes: Array) -> None:
     """Check for repeated texts.
 
     In the library the last one would count, and the others lose their place.
@@ -340,7 +340,7 @@ def _check_unique(reader: _Reader, places: Array, ends: Array, hashes: Array) ->
         texts.add(text)
 
 
-def _labels(reader: _Reader, places: Array, lengths: Array) -> list[str]:
+def _labels(reader: _ModelReader, places: Array, lengths: Array) -> list[str]:
     """Return the names of the labels.
 
     They differ also without their prefix.
@@ -358,7 +358,7 @@ def _labels(reader: _Reader, places: Array, lengths: Array) -> list[str]:
     return results
 
 
-def _tree(reader: _Reader, counts: Array) -> Array:
+def _tree(reader: _ModelReader, counts: Array) -> Array:
     """Return Huffman's tree over the labels, as fastText builds it."""
     n = len(counts)
     children = np.full((2, 2 * n - 1), -1, np.int32)
@@ -383,7 +383,7 @@ def _tree(reader: _Reader, counts: Array) -> Array:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def _pruned_buckets(reader: _Reader, n: int, bucket: int) -> Array | None:
+def _pruned_buckets(reader: _ModelReader, n: int, bucket: int) -> Array | None:
     """Return the kept buckets and their rows; None if the model is not pruned."""
     reader.check("pruneidx_size", "-1 (not pruned), 0 or more", n, n >= -1)
     if n < 0:
@@ -403,7 +403,7 @@ def _pruned_buckets(reader: _Reader, n: int, bucket: int) -> Array | None:
     return pairs
 
 
-def _matrix(reader: _Reader, name: str, quantised: bool, rows: int, dim: int) -> Array | Quantised:
+def _matrix(reader: _ModelReader, name: str, quantised: bool, rows: int, dim: int) -> Array | Quantised:
     with_norms = quantised and reader.flag(f"mark of norms of the {name}")
     got = reader.numbers("qq")
     shape = f"{rows:,} rows of {dim:,} numbers, as words, labels and bucket say"
@@ -427,7 +427,7 @@ def _matrix(reader: _Reader, name: str, quantised: bool, rows: int, dim: int) ->
     return result._replace(norms=norms[codes].reshape(rows, 1))
 
 
-def _quantiser(reader: _Reader, name: str, size: int, rows: int, dim: int) -> tuple[int, Array]:
+def _quantiser(reader: _ModelReader, name: str, size: int, rows: int, dim: int) -> tuple[int, Array]:
     """Return the width of a part, and the centroids.
 
     Codes of the given size stand for the rows.

@@ -3,7 +3,7 @@
 A partition is a range of hashes: of each run a contiguous slice, so nothing is sorted on disk, and any number of
 partitions gives the same. What is found is written partition by partition, with one section for each run:
 
-``layout``       a `Whole`: the shards, and how many partitions there are
+``layout``       a `KeyRuns`: the shards, and how many partitions there are
 ``part-N-of-M``  an object of `toolkit.exchange`, whose partitions are the runs; and the record of a `Part`
 """
 
@@ -29,14 +29,14 @@ from toolkit.whole_corpus.exact.runs import (
     BYTES,
     FIRST,
     KEYS,
-    Layout,
-    RunOfShard,
+    KeyLayout,
+    RunOfKeys,
     bits_of,
     first_seen,
     numbered,
     runs_of,
 )
-from toolkit.whole_corpus.kind import Resolved, Work
+from toolkit.whole_corpus.kind import Decisions, ResolveJob
 from toolkit.whole_corpus.records import SignedShard, load_layout, save_layout
 
 COST = {True: 320, False: 112}
@@ -45,11 +45,11 @@ COST = {True: 320, False: 112}
 _MASK = (1 << 128) - 1
 
 
-class Whole(msgspec.Struct, frozen=True):
+class KeyRuns(msgspec.Struct, frozen=True):
     """Input of a resolution: the runs of all shards, in order, the layout of their keys, the number of partitions."""
 
-    runs: list[RunOfShard]
-    layout: Layout
+    runs: list[RunOfKeys]
+    layout: KeyLayout
     parts: int
 
 
@@ -78,7 +78,7 @@ class PartToResolve(ConfigStruct):
     part: int
 
 
-def resolve(work: Work, layout: Layout, items: str) -> Resolved:
+def resolve(work: ResolveJob, layout: KeyLayout, items: str) -> Decisions:
     """Resolve all partitions; `items` is what is compared, for people."""
     parts, notes = resolve_parts(work, layout, work.folder)
     fates = {}
@@ -90,10 +90,10 @@ def resolve(work: Work, layout: Layout, items: str) -> Resolved:
     compared = sum(int(signed.record.counts[items]) for signed in work.shards if signed.own)
     stay = sum(part.stay for part in parts)
     counts = {items: compared, "distinct": distinct, "duplicates": compared - stay}
-    return Resolved(fates, counts, _collisions(layout.bits, distinct) + notes)
+    return Decisions(fates, counts, _collisions(layout.bits, distinct) + notes)
 
 
-def resolve_parts(work: Work, layout: Layout, folder: str) -> tuple[list[Part], list[str]]:
+def resolve_parts(work: ResolveJob, layout: KeyLayout, folder: str) -> tuple[list[Part], list[str]]:
     """Resolve all partitions into a folder; and sentences for people."""
     runs = [run for signed in work.shards for run in runs_of(signed)]
     total = sum(run.run.keys for run in runs)
@@ -103,7 +103,7 @@ def resolve_parts(work: Work, layout: Layout, folder: str) -> tuple[list[Part], 
     if layout.rate:
         parts = max(1, -(-total // KEYS))
         notes = [_filters(work.memory, total, parts, layout.rate)]
-    save_layout(_layout(folder), Whole(runs, layout, parts))
+    save_layout(_layout(folder), KeyRuns(runs, layout, parts))
     tasks = [Task(f"part {part}", PartToResolve(folder, part)) for part in range(parts)]
     results: list[Part] = work.run("deciding which copies stay", resolve_part, tasks)
     settle(work.run, folder, _SECTIONS, [path for part in results for path in part.objects])
@@ -147,7 +147,7 @@ _SECTIONS = "sections"
 
 def resolve_part(work: PartToResolve, report: Report) -> Part:
     """Resolve a partition, unless a record says it is done."""
-    whole: Whole = load_layout(_layout(work.folder), Whole)
+    whole: KeyRuns = load_layout(_layout(work.folder), KeyRuns)
     stem = join(work.folder, f"part-{work.part}-of-{whole.parts}")
 
     def resolve() -> Part:
@@ -157,7 +157,7 @@ def resolve_part(work: PartToResolve, report: Report) -> Part:
     return once(stem + ".json", "", Part, resolve)
 
 
-def _resolve(whole: Whole, slices: list[tuple[int, Array]], stem: str) -> Part:
+def _resolve(whole: KeyRuns, slices: list[tuple[int, Array]], stem: str) -> Part:
     layout = whole.layout
     ends = np.cumsum([0, *(len(keys) for _, keys in slices)], dtype=np.int64).tolist()
 
@@ -206,7 +206,7 @@ def _grouped(high: Array, stays: Array) -> Array:
     return result
 
 
-def _ranks(whole: Whole, ends: list[int], ranks: Array) -> Array:
+def _ranks(whole: KeyRuns, ends: list[int], ranks: Array) -> Array:
     """Return ranks in the same order, with other datasets before all.
 
     Among themselves these are as they were: in a run, the lowest of equal ones has been chosen already.
@@ -243,7 +243,7 @@ class _Documents:
     """Makes the sections of documents: only those of which others are equal are in them."""
 
     def __init__(
-        self, whole: Whole, ends: list[int], slices: list[tuple[int, Array]], numbers: Array, chosen: Array
+        self, whole: KeyRuns, ends: list[int], slices: list[tuple[int, Array]], numbers: Array, chosen: Array
     ) -> None:
         self._ends, self._groups = ends, numbers
         keys = np.concatenate([np.zeros(0, dtype=whole.layout.dtype), *(result for _, result in slices)])
@@ -256,7 +256,7 @@ class _Documents:
             chosen = np.flatnonzero(runs == i)
             self._take(whole.runs[i], keys[winners[chosen]], many[chosen].tolist())
 
-    def _take(self, run: RunOfShard, keys: Array, groups: list[int]) -> None:
+    def _take(self, run: RunOfKeys, keys: Array, groups: list[int]) -> None:
         """Read the names of the staying documents of one run."""
         low = int(keys["name"].min())
         high = int((keys["name"] + keys["size"]).max())
@@ -285,9 +285,9 @@ class _Documents:
         return msgspec.msgpack.encode((*(row.tobytes() for row in rows), names)), digest
 
 
-def parts_of(folder: str, signed: int) -> tuple[Whole, list[int]]:
+def parts_of(folder: str, signed: int) -> tuple[KeyRuns, list[int]]:
     """Return a folder's resolution, and the indices of a shard's runs."""
-    whole: Whole = load_layout(_layout(folder), Whole)
+    whole: KeyRuns = load_layout(_layout(folder), KeyRuns)
     return whole, [i for i, run in enumerate(whole.runs) if run.shard == signed]
 
 
@@ -387,7 +387,7 @@ _SPAN, _VALUE = len(b"[,,1.0],") + 2 * 10, len(b'{"seen":[],"spans":[],"chars_se
 """Bytes of JSON, at most: numbers have ten digits."""
 
 
-def _pieces(run: RunOfShard, stays: np.ndarray, length: int) -> Iterator[msgspec.Raw]:
+def _pieces(run: RunOfKeys, stays: np.ndarray, length: int) -> Iterator[msgspec.Raw]:
     items, bounds = run.items(), run.bounds()
     if length > 1:  # the last pieces of a document are never compared, so a repeat ends with its document
         repeated = (items & FIRST == 0) | ~np.append(stays, True)[np.minimum(items & _NUMBER, len(stays))]

@@ -7,7 +7,7 @@ planned for, and neither memory nor processes change what it says.
 ``runs.bin``, which is sealed, has for each run (about `ITEMS` items: it ends with a document), little-endian:
 
     fan     2^bits + 1 uint32: how many keys are below each value of the first bits of a hash
-    keys    a record a distinct hash, sorted by it: the hash, what `Layout` adds
+    keys    a record a distinct hash, sorted by it: the hash, what `KeyLayout` adds
     names   for documents: ``["source","id"]`` of the one that stays of the run's equals, in the order of the keys
     items   a uint32 an item, in order: the number of its key in the run, + `FIRST` for the one that stays of the run's
             equals; `ABSENT` if it is not compared
@@ -182,7 +182,7 @@ class Sorted(NamedTuple):
 _enter = Compiled("toolkit.whole_corpus.exact.kernel:enter", "int32* int64", Sorted, "uint32* uint32* uint32*")
 
 
-class Layout(msgspec.Struct, frozen=True):
+class KeyLayout(msgspec.Struct, frozen=True):
     """The layout of the records of keys.
 
     Attributes:
@@ -210,7 +210,7 @@ class Layout(msgspec.Struct, frozen=True):
         return np.dtype(fields)
 
 
-class Run(msgspec.Struct, frozen=True):
+class KeyRun(msgspec.Struct, frozen=True):
     """A run: how many keys, items and documents it has, the bits of its fan, and where its parts begin."""
 
     keys: int
@@ -233,10 +233,10 @@ class RunsOutput:
         layout: Layout of the keys.
     """
 
-    def __init__(self, files: Files, layout: Layout) -> None:
+    def __init__(self, files: Files, layout: KeyLayout) -> None:
         self._out = files.open(FILE)
         self._layout = layout
-        self.runs: list[Run] = []
+        self.runs: list[KeyRun] = []
         self.distinct = self.items = 0
         self._begin()
 
@@ -354,16 +354,16 @@ class RunsOutput:
         ]
         at += [self._out.put(items.tobytes())]
         at += [self._out.put(np.array(item, dtype="<u4").tobytes()) for item in (self._sizes, self._bounds)]
-        self.runs.append(Run(len(keys), len(items), self._documents, bits, *at))
+        self.runs.append(KeyRun(len(keys), len(items), self._documents, bits, *at))
 
 
-class RunOfShard(msgspec.Struct, frozen=True):
+class RunOfKeys(msgspec.Struct, frozen=True):
     """A run with its place: its file, the number of its shard, its own number in that, and whether it gets fates."""
 
     path: str
     shard: int
     number: int
-    run: Run
+    run: KeyRun
     own: bool
 
     def read(self, offset: int, count: int, dtype: Any) -> Array:
@@ -374,7 +374,7 @@ class RunOfShard(msgspec.Struct, frozen=True):
     def bytes_at(self, offset: int, size: int) -> bytes:
         return read_sealed(self.path, offset, size)
 
-    def slice(self, layout: Layout, part: int, parts: int) -> tuple[int, Array]:
+    def slice(self, layout: KeyLayout, part: int, parts: int) -> tuple[int, Array]:
         """Return the keys of a range of hashes, and their offset."""
         low, high = (part << 64) // parts, ((part + 1) << 64) // parts
         bits, run = self.run.bits, self.run
@@ -398,7 +398,7 @@ class RunOfShard(msgspec.Struct, frozen=True):
         return self.read(self.run.bounds, 2 * self.run.documents, "<u4").reshape(-1, 2)
 
 
-def runs_of(signed: SignedShard) -> Iterator[RunOfShard]:
+def runs_of(signed: SignedShard) -> Iterator[RunOfKeys]:
     """Yield the runs of a shard, in order."""
-    for number, run in enumerate(msgspec.convert(signed.record.details, list[Run])):
-        yield RunOfShard(signed.path(FILE), signed.number, number, run, signed.own)
+    for number, run in enumerate(msgspec.convert(signed.record.details, list[KeyRun])):
+        yield RunOfKeys(signed.path(FILE), signed.number, number, run, signed.own)

@@ -16,7 +16,7 @@ from toolkit.text.batch import Batch
 from toolkit.whole_corpus.exact.decisions import resolve
 from toolkit.whole_corpus.exact.pieces import Pieces, Texts, hasher
 from toolkit.whole_corpus.exact.runs import RunsOutput
-from toolkit.whole_corpus.kind import Block, Files, Resolved, Signer, Work
+from toolkit.whole_corpus.kind import Decisions, Files, ResolveJob, Signer, TextBlock
 from toolkit.whole_corpus.kinds.exact import TEXT, Copies, Exact, RepeatedUnits
 from toolkit.whole_corpus.records import SignedShard
 
@@ -88,7 +88,7 @@ class Dolma(Exact, kw_only=True):
             return _Grams(self, files, self.by_ngram)
         return _Sized(self, files, super().signer(files))
 
-    def resolve(self, work: Work) -> Resolved:
+    def resolve(self, work: ResolveJob) -> Decisions:
         """Resolve the hashes of all shards."""
         return resolve(work, self.layout, "n-grams") if self.by_ngram else super().resolve(work)
 
@@ -149,12 +149,12 @@ class _Sized(Signer):
         self._out = files.open(SIZES)
         self._exact = kind
 
-    def add(self, block: Block) -> None:
+    def add(self, block: TextBlock) -> None:
         """Take the next documents."""
         self._out.write(np.array(list(self._of(block)), dtype="<i8").tobytes())
         self._inner.add(block)
 
-    def _of(self, block: Block) -> Iterator[int]:
+    def _of(self, block: TextBlock) -> Iterator[int]:
         kind = self._exact
         if kind.unit == "document":
             texts = [d.text for d in block.documents] if kind.of == TEXT else block.values["of"]
@@ -181,7 +181,7 @@ class _Grams(Signer):
         self._runs = RunsOutput(files, kind.layout)
         self._out = files.open(SIZES)
 
-    def add(self, block: Block) -> None:
+    def add(self, block: TextBlock) -> None:
         """Take the next documents."""
         words = block.documents.words("segments")
         texts, first = words.strings(), words.of_lines().tolist()

@@ -22,8 +22,8 @@ from toolkit.whole_corpus.exact.pieces import (
     pieces_of,
     whole,
 )
-from toolkit.whole_corpus.exact.runs import Layout, RunsOutput
-from toolkit.whole_corpus.kind import Block, Competing, Files, Query, Resolved, Signer, Work, seed_of
+from toolkit.whole_corpus.exact.runs import KeyLayout, RunsOutput
+from toolkit.whole_corpus.kind import Competing, Decisions, Files, Query, ResolveJob, Signer, TextBlock, seed_of
 from toolkit.whole_corpus.records import SignedShard
 
 TEXT = "document.text"
@@ -135,9 +135,9 @@ class Exact(Competing, kw_only=True):
 
     def signer(self, files: Files) -> Signer:
         """Return a writer of a shard's hashes."""
-        return _Signer(self, files)
+        return _HashSigner(self, files)
 
-    def resolve(self, work: Work) -> Resolved:
+    def resolve(self, work: ResolveJob) -> Decisions:
         """Resolve the hashes of all shards."""
         return resolve(work, self.layout, f"{self.unit}s")
 
@@ -152,9 +152,9 @@ class Exact(Competing, kw_only=True):
         return pieces_of(documents, self.unit, self.normalize, self.length or 1)
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> KeyLayout:
         """Return the layout of stored hashes."""
-        return Layout(self.bits, self.ranks, self.unit == "document", self.rate, within=self.within)
+        return KeyLayout(self.bits, self.ranks, self.unit == "document", self.rate, within=self.within)
 
     @property
     def rate(self) -> float:
@@ -164,7 +164,7 @@ class Exact(Competing, kw_only=True):
         return RATE if self.false_positive_rate is None else self.false_positive_rate
 
 
-class _Signer(Signer):
+class _HashSigner(Signer):
     """Writes the hashes of a shard's texts, or of their pieces."""
 
     def __init__(self, kind: Exact, files: Files) -> None:
@@ -174,7 +174,7 @@ class _Signer(Signer):
         self._runs = RunsOutput(files, kind.layout)
         self._seeds: dict[str, int] = {}
 
-    def add(self, block: Block) -> None:
+    def add(self, block: TextBlock) -> None:
         """Hash the next documents."""
         none = [None] * len(block.documents)
         ranks = self._kind.ranked(block.values.get("keep", none))
@@ -188,7 +188,7 @@ class _Signer(Signer):
         encoded = _ENCODER.encode_lines(names).split(b"\n")[:-1]
         self._runs.add_documents(hashes, ranks, encoded)
 
-    def _compared(self, block: Block) -> list[bytes]:
+    def _compared(self, block: TextBlock) -> list[bytes]:
         """Return the compared text of each document; nothing of one that is not."""
         normal, of = self._kind.normalize, block.values.get("of")
         if of is None and normal == "none":
@@ -202,7 +202,7 @@ class _Signer(Signer):
                 raise DataError(error.message, line=block.first + i + 1, id=document.id) from None
         return results
 
-    def _add_pieces(self, block: Block, ranks: Array, seeds: list[int]) -> None:
+    def _add_pieces(self, block: TextBlock, ranks: Array, seeds: list[int]) -> None:
         pieces, hash_ = self._kind.pieces(block.documents), self._hash
         if not all(block.competes):
             pieces = pieces.among(np.repeat(np.array(block.competes, dtype=bool), pieces.counts))

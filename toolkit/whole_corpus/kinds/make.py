@@ -24,7 +24,7 @@ from toolkit.storage.paths import join
 from toolkit.storage.reading import Lines
 from toolkit.tag.tagger import metadata_fields, references
 from toolkit.text.batch import BLOCK_ROWS
-from toolkit.whole_corpus.kind import Block, Files, Kind, Query, Resolved, Signer, Work
+from toolkit.whole_corpus.kind import Decisions, Files, Kind, Query, ResolveJob, Signer, TextBlock
 from toolkit.whole_corpus.records import NumberedShards, SignedShard
 
 EXTRACTED, WHOLE = "extracted.jsonl.gz", "whole"
@@ -73,12 +73,12 @@ class Make(Kind, kw_only=True):
         """Return a writer of extracted values."""
         return _Extracting(self, files)
 
-    def resolve(self, work: Work) -> Resolved:
+    def resolve(self, work: ResolveJob) -> Decisions:
         """Combine the values of all documents in one task."""
         payload = _ToCombine(stage=self, shards=work.all(), path=join(work.folder, WHOLE))
         (digest,) = work.run("combining what is needed of all documents", combine_values, [Task("combine", payload)])
         own = {shard.shard: shard.record.files[EXTRACTED].sha256 for shard in work.shards if shard.own}
-        return Resolved({shard: f"{digest} {extracted}" for shard, extracted in own.items()})
+        return Decisions({shard: f"{digest} {extracted}" for shard, extracted in own.items()})
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield the value of each document."""
@@ -132,7 +132,7 @@ class _Extracting(Signer):
         self._references, self._fields = references(self._stage), metadata_fields(self._stage)
         self._type = item_of(self._stage.extract)
 
-    def add(self, block: Block) -> None:
+    def add(self, block: TextBlock) -> None:
         documents = list(block.documents)
         for number, document in enumerate(documents):
             try:

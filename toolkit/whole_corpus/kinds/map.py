@@ -26,7 +26,7 @@ from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole_corpus import score_runs
-from toolkit.whole_corpus.kind import Query, Resolved, Work
+from toolkit.whole_corpus.kind import Decisions, Query, ResolveJob
 from toolkit.whole_corpus.records import Model, NumberedShards, SignedShard
 
 
@@ -268,7 +268,7 @@ def on_the_corpus(empty: FittedMap, shards: Sequence[SignedShard], minimum: int,
     small = {label: size for label in sorted(parts) if (size := sum(map(_documents, parts[label]))) < minimum}
     results = {label: score_runs.added(parts[label], error) for label in sorted(parts.keys() - small.keys())}
 
-    def mapped(ranked: score_runs.Steps) -> GroupMap:
+    def mapped(ranked: score_runs.RankSteps) -> GroupMap:
         if empty.to == "corpus":
             return _mapped(ranked, pool.at, pool.scores)
         return _mapped(ranked, np.array([0.0, 1.0]), np.array([0.0, 1.0]))
@@ -295,7 +295,7 @@ def _group(scores: Array, x: Array, y: Array) -> GroupMap:
     return GroupMap(len(scores), float(scores.min()), float(scores.max()), x.tolist(), y.tolist())
 
 
-def _mapped(ranked: score_runs.Steps, at: Array, values: Array) -> GroupMap:
+def _mapped(ranked: score_runs.RankSteps, at: Array, values: Array) -> GroupMap:
     """Return the map of ranks to values, interpolated."""
     y, between = (np.interp(item, at, values).tolist() for item in (ranked.at, ranked.between))
     x = ranked.scores.tolist()
@@ -424,10 +424,10 @@ class Map(score_runs.Calibrating, kw_only=True):
         return [self.score]
 
     @property
-    def layout(self) -> score_runs.Layout:
+    def layout(self) -> score_runs.RunLayout:
         """Return the layout of stored scores."""
         sketch = 1 / (self.knots or KNOTS) if self.to is not None else None
-        return score_runs.Layout(1, sketch, labels=self.labels is not None)
+        return score_runs.RunLayout(1, sketch, labels=self.labels is not None)
 
     def value_type(self) -> Any:
         """Return the type of the values."""
@@ -447,7 +447,7 @@ class Map(score_runs.Calibrating, kw_only=True):
         """Return the digest of the map of the option `model`."""
         return {"model": self._fitted_before().digest} if self.model is not None else {}
 
-    def resolve(self, work: Work) -> Resolved:
+    def resolve(self, work: ResolveJob) -> Decisions:
         """Fit the map, unless a fitted one can stay."""
         path = join(work.home, _FILE)
         earlier = None
@@ -465,10 +465,12 @@ class Map(score_runs.Calibrating, kw_only=True):
         counts |= {"groups": len(fitted_map.groups) + len(fitted_map.small)} if self.groups else {}
         tables = {"groups": _report(fitted_map), "curve": [msgspec.structs.asdict(bin_) for bin_ in fitted_map.curve]}
         notes = [*self._notes(fitted_map), *(_notes_of_stored_map(earlier, work) if earlier else [])]
-        return Resolved(fates, counts, notes, tables, Model(path, fitted_map.digest))
+        return Decisions(fates, counts, notes, tables, Model(path, fitted_map.digest))
 
-    def _fit(self, work: Work, path: str) -> FittedMap:
-        result = ToFit(kind=msgspec.to_builtins(self), shards=work.all(), settings=work.settings, memory=work.memory)
+    def _fit(self, work: ResolveJob, path: str) -> FittedMap:
+        result = MapFitTask(
+            kind=msgspec.to_builtins(self), shards=work.all(), settings=work.settings, memory=work.memory
+        )
         fitted_map: FittedMap
         (fitted_map,) = work.run("fitting the map of scores", fit, [Task("fit", result)])
         save_map(path, fitted_map)
@@ -540,7 +542,7 @@ def _report(fitted_map: FittedMap) -> list[dict[str, Any]]:
     return rows
 
 
-def _notes_of_stored_map(fitted_map: FittedMap, work: Work) -> list[str]:
+def _notes_of_stored_map(fitted_map: FittedMap, work: ResolveJob) -> list[str]:
     """Return a note on a map fitted earlier."""
     if fitted_map.shards == len(work.shards):
         return []
@@ -548,7 +550,7 @@ def _notes_of_stored_map(fitted_map: FittedMap, work: Work) -> list[str]:
     return [f"the map stays as fitted, on {fitted_on}; there are {len(work.shards):,} now; `--refit` fits it again"]
 
 
-class ToFit(ConfigStruct):
+class MapFitTask(ConfigStruct):
     """The input of a fit.
 
     Attributes:
@@ -564,7 +566,7 @@ class ToFit(ConfigStruct):
     memory: int
 
 
-def fit(work: ToFit, report: Report) -> FittedMap:
+def fit(work: MapFitTask, report: Report) -> FittedMap:
     """Return the fitted map."""
     kind = msgspec.convert(work.kind, Map)
     empty = FittedMap(

@@ -6,11 +6,11 @@ from typing import Annotated, Any, ClassVar
 from toolkit.config.settings import Description
 from toolkit.errors import ConfigError, amount
 from toolkit.storage.paths import join
-from toolkit.whole_corpus.kind import Competing, Files, Query, Resolved, Signer, Work
+from toolkit.whole_corpus.kind import Competing, Decisions, Files, Query, ResolveJob, Signer
 from toolkit.whole_corpus.near.components import Comparing
 from toolkit.whole_corpus.near.decisions import FATES, NearCopies, resolve, values_of
 from toolkit.whole_corpus.near.minhash import ENOUGH, PRESETS, VERSION, Bands, NearSigner, Size, curve
-from toolkit.whole_corpus.near.minhash import Signer as Signing
+from toolkit.whole_corpus.near.minhash import MinHasher as Signing
 from toolkit.whole_corpus.records import SignedShard
 
 _NGRAM = 5
@@ -112,7 +112,7 @@ class Near(Competing, kw_only=True):
         stores_shingles = self.store_shingles and self.verify
         return NearSigner(self, files, Signing(self.cut(), self.size()), stores_shingles=stores_shingles)
 
-    def resolve(self, work: Work) -> Resolved:
+    def resolve(self, work: ResolveJob) -> Decisions:
         """Find the near duplicates."""
         comparing = Comparing(
             bands=self.cut().bands,

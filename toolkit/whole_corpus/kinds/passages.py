@@ -12,10 +12,10 @@ from toolkit.data.documents import Span
 from toolkit.errors import ConfigError
 from toolkit.storage import models
 from toolkit.whole_corpus.exact.pieces import Pieces
-from toolkit.whole_corpus.exact.runs import Layout, RunsOutput
-from toolkit.whole_corpus.kind import Block, Competing, Files, Resolved, Signer, Work, seed_of
+from toolkit.whole_corpus.exact.runs import KeyLayout, RunsOutput
+from toolkit.whole_corpus.kind import Competing, Decisions, Files, ResolveJob, Signer, TextBlock, seed_of
 from toolkit.whole_corpus.passages.comparison import PLACES, Repeats, fates_path, resolve, values_of
-from toolkit.whole_corpus.passages.stretches import Counted, Cut, Unit, buffer_of, stretches_of
+from toolkit.whole_corpus.passages.stretches import Cut, LengthUnit, Unit, buffer_of, stretches_of
 from toolkit.whole_corpus.records import SignedShard
 
 
@@ -98,9 +98,9 @@ class Passages(Competing, kw_only=True):
         return self.counted.size_of(self.length or LENGTHS[self.unit].usual)
 
     @property
-    def counted(self) -> Counted:
+    def counted(self) -> LengthUnit:
         """Return the unit of its length."""
-        return Counted(unit=self.unit, tokenizer=self.tokenizer or "")
+        return LengthUnit(unit=self.unit, tokenizer=self.tokenizer or "")
 
     @property
     def disk_share(self) -> float:
@@ -113,9 +113,9 @@ class Passages(Competing, kw_only=True):
 
     def signer(self, files: Files) -> Signer:
         """Return a writer of a shard's stretches."""
-        return _Signer(self, files)
+        return _StretchSigner(self, files)
 
-    def resolve(self, work: Work) -> Resolved:
+    def resolve(self, work: ResolveJob) -> Decisions:
         """Find the repeats of earlier passages."""
         return resolve(work, self.size, self.counted, ranks=self.ranks)
 
@@ -125,18 +125,18 @@ class Passages(Competing, kw_only=True):
         return repeats if self.merge is None else map(self.merge.of, repeats)
 
 
-class _Signer(Signer):
+class _StretchSigner(Signer):
     """Writes the stretches of a shard."""
 
     def __init__(self, kind: Passages, files: Files) -> None:
         super().__init__(kind, files)
         self._cut, self._counted = Cut.of(kind.size), kind.counted
         self._kind = kind
-        self._runs = RunsOutput(files, Layout(128, kind.ranks, False))
+        self._runs = RunsOutput(files, KeyLayout(128, kind.ranks, False))
         self._places = files.open(PLACES)
         self._bytes = self._passages = 0
 
-    def add(self, block: Block) -> None:
+    def add(self, block: TextBlock) -> None:
         """Take the next documents."""
         pairs = zip(self._counted.texts_of(block.documents), block.competes, strict=True)
         texts = [text if competes else b"" for text, competes in pairs]

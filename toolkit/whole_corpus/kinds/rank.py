@@ -5,7 +5,7 @@ partitions are taken from the marks of all runs, so that each has about as many 
 partition has a contiguous slice, in order; so nothing is sorted twice, and any number of partitions gives the same.
 Below the folder, for each of a document's scores:
 
-``I-layout``             a `Whole`, sealed: the runs, the groups, and where partitions begin
+``I-layout``             a `RankingInput`, sealed: the runs, the groups, and where partitions begin
 ``I-part-N-of-M``        an object of `toolkit.exchange`, whose partitions are the runs: for each key of a run twice the
                          number of documents of the partition and group below, and of equal ones; the record of a `Part`
 """
@@ -27,14 +27,14 @@ from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole_corpus import score_runs
-from toolkit.whole_corpus.kind import Resolved, Work
+from toolkit.whole_corpus.kind import Decisions, ResolveJob
 from toolkit.whole_corpus.records import SignedShard, load_layout, save_layout
 
 COST = 96
 """Bytes of memory that a key takes while its partition is ranked."""
 
 
-class Group(msgspec.Struct):
+class RankGroup(msgspec.Struct):
     """The counts of a group: documents, different scores, the least and the greatest."""
 
     documents: int
@@ -46,11 +46,11 @@ class Group(msgspec.Struct):
 class Part(msgspec.Struct, frozen=True):
     """The content of a partition, by group; and its objects."""
 
-    groups: dict[str, Group]
+    groups: dict[str, RankGroup]
     objects: list[str]
 
 
-class Whole(msgspec.Struct, frozen=True):
+class RankingInput(msgspec.Struct, frozen=True):
     """The input of a ranking.
 
     Attributes:
@@ -61,7 +61,7 @@ class Whole(msgspec.Struct, frozen=True):
     """
 
     column: int
-    runs: list[score_runs.RunOfShard]
+    runs: list[score_runs.RunOfScores]
     groups: list[str]
     bounds: list[tuple[str, float]]
 
@@ -88,40 +88,40 @@ class Ranking(msgspec.Struct, frozen=True):
             first.
     """
 
-    groups: dict[str, Group]
+    groups: dict[str, RankGroup]
     before: list[int]
 
 
-def rank_scores(work: Work, column: int) -> Ranking:
+def rank_scores(work: ResolveJob, column: int) -> Ranking:
     """Rank one of the documents' scores."""
     runs = [run for signed in work.shards for run in score_runs.runs_of(signed)]
     groups = sorted({group for run in runs for group in run.run.groups})
     total = sum(run.run.columns[column].total for run in runs)
     parts = max(1, -(-total * COST // max(work.memory, 1)))
-    whole = Whole(column, runs, groups, _bounds(runs, groups, column, parts) if parts > 1 else [])
+    whole = RankingInput(column, runs, groups, _bounds(runs, groups, column, parts) if parts > 1 else [])
     save_layout(_layout(work.folder, column), whole)
     tasks = [Task(f"score {column} part {i}", PartToRank(work.folder, column, i)) for i in range(whole.parts)]
     results: list[Part] = work.run("ranking scores", rank_part, tasks)
     settle(work.run, work.folder, f"{column}-ranks", [path for part in results for path in part.objects])
-    all_: dict[str, Group] = {}
+    all_: dict[str, RankGroup] = {}
     before: list[int] = []
     for i, part in enumerate(results):
         if i:
             label = whole.bounds[i - 1][0]
             before.append(all_[label].documents if label in all_ else 0)
         for label, group in part.groups.items():
-            merged = all_.setdefault(label, Group(0, 0, group.lowest, group.highest))
+            merged = all_.setdefault(label, RankGroup(0, 0, group.lowest, group.highest))
             merged.documents += group.documents
             merged.distinct += group.distinct
             merged.highest = group.highest
     return Ranking(dict(sorted(all_.items())), before)
 
 
-def _bounds(runs: list[score_runs.RunOfShard], groups: list[str], column: int, parts: int) -> list[tuple[str, float]]:
+def _bounds(runs: list[score_runs.RunOfScores], groups: list[str], column: int, parts: int) -> list[tuple[str, float]]:
     """Return the bounds of partitions: at marks, so many apart that each partition has about as many keys."""
     numbers = {label: i for i, label in enumerate(groups)}
 
-    def read(run: score_runs.RunOfShard) -> tuple[Array, Array, int]:
+    def read(run: score_runs.RunOfScores) -> tuple[Array, Array, int]:
         result = run.run.columns[column]
         starts, marks = run.starts(result), run.marks(result)
         places = result.step // 2 + np.arange(len(marks)) * result.step
@@ -145,7 +145,7 @@ def _layout(folder: str, column: int) -> str:
 
 def rank_part(work: PartToRank, report: Report) -> Part:
     """Rank a partition, unless a record says it is done."""
-    whole: Whole = load_layout(_layout(work.folder, work.column), Whole)
+    whole: RankingInput = load_layout(_layout(work.folder, work.column), RankingInput)
     stem = join(work.folder, f"{whole.column}-part-{work.part}-of-{whole.parts}")
 
     def rank() -> Part:
@@ -158,7 +158,7 @@ def rank_part(work: PartToRank, report: Report) -> Part:
     return once(stem + ".json", "", Part, rank)
 
 
-def _slice(whole: Whole, run: score_runs.RunOfShard, part: int) -> tuple[Array, Array, Array]:
+def _slice(whole: RankingInput, run: score_runs.RunOfScores, part: int) -> tuple[Array, Array, Array]:
     """Return groups, scores and counts of a run's keys in a partition."""
     column = run.run.columns[whole.column]
     starts = run.starts(column)
@@ -171,7 +171,7 @@ def _slice(whole: Whole, run: score_runs.RunOfShard, part: int) -> tuple[Array, 
     return groups, run.keys(column, first, last), run.counts(column, first, last)
 
 
-def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tuple[dict[str, Group], Array]:
+def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tuple[dict[str, RankGroup], Array]:
     """Return a partition's groups, and twice the rank of each key."""
     groups = np.concatenate([np.zeros(0, dtype=np.uint32), *(slice_[0] for slice_ in slices)])
     scores = np.concatenate([np.zeros(0), *(slice_[1] for slice_ in slices)])
@@ -192,7 +192,7 @@ def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tupl
     ranked = np.empty(len(order), dtype=np.uint64)
     ranked[order] = (2 * (ends - before) - equal)[np.cumsum(is_new) - 1]
     results = {
-        labels[groups[start]]: Group(
+        labels[groups[start]]: RankGroup(
             int(ends[start + size - 1] - before[start]), size, float(scores[start]), float(scores[start + size - 1])
         )
         for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
@@ -202,7 +202,7 @@ def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tupl
 
 def ranks_of_keys(folder: str, ranking: Ranking, column: int, shard: int, number: int) -> Array:
     """Return the rank of each key of a run."""
-    whole: Whole = load_layout(_layout(folder, column), Whole)
+    whole: RankingInput = load_layout(_layout(folder, column), RankingInput)
     first = next(i for i, run in enumerate(whole.runs) if run.shard == shard)
     run = whole.runs[first + number]
     starts = run.starts(run.run.columns[column])
@@ -275,9 +275,9 @@ class Rank(score_runs.Calibrating, kw_only=True):
         return [self.score] if isinstance(self.score, str) else self.score
 
     @property
-    def layout(self) -> score_runs.Layout:
+    def layout(self) -> score_runs.RunLayout:
         """Return the layout of stored scores."""
-        return score_runs.Layout(len(self.scores), 0, labels=False)
+        return score_runs.RunLayout(len(self.scores), 0, labels=False)
 
     def value_type(self) -> Any:
         """Return the type of the values."""
@@ -288,7 +288,7 @@ class Rank(score_runs.Calibrating, kw_only=True):
         lacks = any(score_runs.may_be_null(types[name]) for name in score_runs.numbered("score", self.scores))
         return MaybeRanked if lacks or self.minimum > 1 or "when" in types else Ranked
 
-    def resolve(self, work: Work) -> Resolved:
+    def resolve(self, work: ResolveJob) -> Decisions:
         """Rank all scores."""
         rankings = [rank_scores(work, i) for i in range(len(self.scores))]
         write_sealed(join(work.folder, _FOUND), msgspec.msgpack.encode(rankings))
@@ -298,7 +298,7 @@ class Rank(score_runs.Calibrating, kw_only=True):
         ranked = sum(shard.record.counts["ranked"] for shard in work.shards)
         report = self._report(rankings)
         counts = {"with a score": ranked} | ({"groups": len({row["group"] for row in report})} if self.groups else {})
-        return Resolved(fates, counts, self._notes(report), {"groups": report})
+        return Decisions(fates, counts, self._notes(report), {"groups": report})
 
     def _report(self, rankings: list[Ranking]) -> list[dict[str, Any]]:
         """Return a row for each score and group."""
@@ -336,7 +336,7 @@ class Rank(score_runs.Calibrating, kw_only=True):
             for rank in self._combined(rankings, fates, run, number).tolist():
                 yield MaybeRanked(None if rank < 0 else rank)
 
-    def _combined(self, rankings: list[Ranking], fates: str, run: score_runs.RunOfShard, number: int) -> Array:
+    def _combined(self, rankings: list[Ranking], fates: str, run: score_runs.RunOfScores, number: int) -> Array:
         """Return the rank of each row of a run; -1 for none."""
         ranks: list[Array] = []
         for i, column in enumerate(run.run.columns):

@@ -162,7 +162,7 @@ class Unit(Protocol):
         """Return their keys alone."""
 
 
-class Decided(NamedTuple):
+class UnitDecisions(NamedTuple):
     """The decisions about the documents of a unit.
 
     Attributes:
@@ -186,7 +186,7 @@ def decide(
     containment: float = 0.0,
     verify: bool = True,
     memory: int,
-) -> Decided:
+) -> UnitDecisions:
     """Decide about the documents of a unit.
 
     Args:
@@ -212,7 +212,7 @@ def decide(
             before = len(chunk) + (len(window) if i + 1 == len(chunks) else 0)
             _run(unit, chunk, window, rules._replace(before=before), best, counts)
         is_kept[window] |= best.positions[window] < 0
-    return Decided(best, *counts.tolist())
+    return UnitDecisions(best, *counts.tolist())
 
 
 def _windows(costs: Array, room: int) -> Iterator[tuple[int, int]]:

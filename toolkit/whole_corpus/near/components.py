@@ -32,7 +32,7 @@ from toolkit.execution.executors import Report, Task
 from toolkit.session import cached
 from toolkit.storage.paths import exists, join
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole_corpus.kind import NUMBERS, Work
+from toolkit.whole_corpus.kind import NUMBERS, ResolveJob
 from toolkit.whole_corpus.near.minhash import Size, row_type
 
 EDGE = [("of", "<u8"), ("to", "<u8")]
@@ -77,7 +77,7 @@ class Comparing(ConfigStruct):
     warn: float
 
 
-class Layout(ConfigStruct):
+class ResolutionLayout(ConfigStruct):
     """Input of a resolution's tasks, in a file of their folder.
 
     Attributes:
@@ -101,16 +101,16 @@ class Layout(ConfigStruct):
     units: list[int] = []
 
 
-def save_layout(folder: str, layout: Layout) -> None:
+def save_layout(folder: str, layout: ResolutionLayout) -> None:
     """Write the layout of the next tasks: another file as soon as there are units."""
     write_sealed(join(folder, PLAN if layout.units else LAYOUT), msgspec.msgpack.encode(layout))
     load_layout.cache_clear()
 
 
 @cached(2)
-def load_layout(folder: str, name: str = LAYOUT) -> Layout:
+def load_layout(folder: str, name: str = LAYOUT) -> ResolutionLayout:
     """Return the layout, with units in the plan's layout."""
-    return msgspec.msgpack.decode(read_sealed(join(folder, name)), type=Layout)
+    return msgspec.msgpack.decode(read_sealed(join(folder, name)), type=ResolutionLayout)
 
 
 class WorkRange(ConfigStruct):
@@ -220,7 +220,7 @@ def scatter_pairs(stem: str, pairs: Array, partitions: int, *, both: bool) -> li
     return scatter.objects
 
 
-class Groups(ConfigStruct):
+class RowGroups(ConfigStruct):
     """Groups of rows of all shards, in order: their number, that of the shards, and the most rows that one has."""
 
     number: int
@@ -246,10 +246,10 @@ class ToJoinStars(WorkRange):
     name: str
     large: bool
     stem: str
-    groups: Groups
+    groups: RowGroups
 
 
-class Joined(ConfigStruct):
+class RoundObjects(ConfigStruct):
     """The objects of a round, and if any pair changed in it."""
 
     objects: list[str]
@@ -268,19 +268,21 @@ def _edges(task: ToJoinStars) -> tuple[Array, Array, Array]:
     return of, to, least
 
 
-def join_stars(task: ToJoinStars, report: Report) -> Joined:
+def join_stars(task: ToJoinStars, report: Report) -> RoundObjects:
     """Connect the neighbours of each document with the least of them."""
     of, to, least = _edges(task)
     if task.large:
         chosen = to > of
         pairs = np.stack([to[chosen], least[chosen]], axis=1)
-        return Joined(
+        return RoundObjects(
             objects=scatter_pairs(task.stem, pairs, task.partitions, both=False),
             changed=bool((least != of)[chosen].any()),
         )
     is_other = to != least
     pairs = np.stack([np.where(is_other, to, of), least], axis=1)
-    return Joined(objects=scatter_pairs(task.stem, pairs, task.partitions, both=True), changed=bool(is_other.any()))
+    return RoundObjects(
+        objects=scatter_pairs(task.stem, pairs, task.partitions, both=True), changed=bool(is_other.any())
+    )
 
 
 def label_documents(task: ToJoinStars, report: Report) -> list[str]:
@@ -312,14 +314,14 @@ def candidate_type(ranks: str) -> np.dtype[Any]:
     return np.dtype([*numbers, ("order", ranks or NUMBERS), ("shingles", "<u4"), *DUPLICATE[1:]])
 
 
-class Listed(ConfigStruct):
+class CandidateObjects(ConfigStruct):
     """The objects of candidates, and how many candidates each shard has."""
 
     objects: list[str]
     counts: dict[int, int]
 
 
-def list_candidates(task: WorkRange, report: Report) -> Listed:
+def list_candidates(task: WorkRange, report: Report) -> CandidateObjects:
     """Scatter the candidates of groups of rows by parts."""
     layout = load_layout(task.folder)
     ranks = layout.comparing.ranks
@@ -344,10 +346,10 @@ def list_candidates(task: WorkRange, report: Report) -> Listed:
         counts[shard] = end - begin
     with Scatter(join(task.folder, f"{CANDIDATES}-{task.first}"), candidates.dtype, task.partitions) as scatter:
         scatter.add(candidates, _part(candidates["component"], task.partitions))
-    return Listed(objects=scatter.objects, counts=counts)
+    return CandidateObjects(objects=scatter.objects, counts=counts)
 
 
-def earlier_duplicates(layout: Layout, shard: int) -> Array:
+def earlier_duplicates(layout: ResolutionLayout, shard: int) -> Array:
     """Return a shard's duplicates in the earlier resolution, with present shard numbers."""
     path = join(layout.earlier, f"{DUPLICATES}-{layout.numbers[shard]}") if layout.numbers else ""
     if not path or layout.numbers[shard] < 0 or not exists(path):
@@ -360,15 +362,15 @@ def earlier_duplicates(layout: Layout, shard: int) -> Array:
     return duplicates
 
 
-def connect(work: Work, folder: str, objects: list[str], partitions: int, parts: int) -> dict[int, int]:
+def connect(work: ResolveJob, folder: str, objects: list[str], partitions: int, parts: int) -> dict[int, int]:
     """Enter the candidates of all parts, given the objects of pairs; return how many each shard has."""
-    groups = Groups(number=partitions, shards=len(work.shards), rows=max(1, *(s.record.rows for s in work.shards)))
+    groups = RowGroups(number=partitions, shards=len(work.shards), rows=max(1, *(s.record.rows for s in work.shards)))
     find_components(work, folder, objects, partitions, groups)
     tasks = [
         Task(f"rows {first}", WorkRange(first=first, last=last, partitions=parts, folder=folder))
         for first, last in ranges(folder, ["labels"], work.memory)
     ]
-    listed: list[Listed] = work.run("finding groups of near duplicates", list_candidates, tasks)
+    listed: list[CandidateObjects] = work.run("finding groups of near duplicates", list_candidates, tasks)
     settle(work.run, folder, CANDIDATES, [path for item in listed for path in item.objects])
     counts = Counter[int]()
     for item in listed:
@@ -376,7 +378,7 @@ def connect(work: Work, folder: str, objects: list[str], partitions: int, parts:
     return dict(counts)
 
 
-def find_components(work: Work, folder: str, objects: list[str], partitions: int, groups: Groups) -> None:
+def find_components(work: ResolveJob, folder: str, objects: list[str], partitions: int, groups: RowGroups) -> None:
     """Enter the documents of pairs with their components as `labels`.
 
     Args:
@@ -402,7 +404,7 @@ def find_components(work: Work, folder: str, objects: list[str], partitions: int
         changed = False
         for large in (True, False):
             round += 1
-            joined: list[Joined] = run(join_stars, f"pairs-{round}", large=large)
+            joined: list[RoundObjects] = run(join_stars, f"pairs-{round}", large=large)
             changed |= any(item.changed for item in joined)
             name = f"pairs-{round}"
             settle(work.run, folder, name, [path for item in joined for path in item.objects])
@@ -498,7 +500,7 @@ def plan_units(task: ToPlan, report: Report) -> Planned:
     )
 
 
-def _candidates(task: ToPlan, layout: Layout) -> Array:
+def _candidates(task: ToPlan, layout: ResolutionLayout) -> Array:
     """Return the documents of a part, by their numbers."""
     most = layout.memory // _BYTES
     if (count := rows_in(task.folder, CANDIDATES, task.part)) <= most:

@@ -29,7 +29,7 @@ from toolkit.execution.executors import Report, Task
 from toolkit.storage import store_of
 from toolkit.storage.paths import exists, join, list_files, remove, remove_tree
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole_corpus.kind import Resolved, Work
+from toolkit.whole_corpus.kind import Decisions, ResolveJob
 from toolkit.whole_corpus.near import components
 from toolkit.whole_corpus.near.comparison import EVIDENCE, Best, OrderedUnit, decide, read_shard
 from toolkit.whole_corpus.near.minhash import Group, added_up, counted_groups, most_removed, warnings
@@ -131,7 +131,7 @@ SHOWN = 3
 """Largest clusters that are shown, and members of each."""
 
 
-class Gathered(ConfigStruct):
+class ShardFates(ConfigStruct):
     """The fates of a shard.
 
     Attributes:
@@ -149,7 +149,7 @@ class Gathered(ConfigStruct):
     largest: list[tuple[int, list[str]]]
 
 
-def gather_shard(shard: NumberedShard, report: Report) -> Gathered:
+def gather_shard(shard: NumberedShard, report: Report) -> ShardFates:
     """Write the decisions about the documents of a shard."""
     folder, number = shard.folder, shard.number
     layout = components.load_layout(folder, components.PLAN)
@@ -174,7 +174,7 @@ def gather_shard(shard: NumberedShard, report: Report) -> Gathered:
     are_kept = [value.startswith(_IS_KEPT) for value in shown_values.values()]
     clusters = (_VALUE.decode(value) for value in compress(shown_values.values(), are_kept))
     largest = sorted(((cluster.size, cluster.cluster or []) for cluster in clusters), key=_by_size)[:SHOWN]
-    return Gathered(
+    return ShardFates(
         digest=xxhash.xxh3_128_hexdigest(data),
         removed=most_removed(
             shard.load(), [row for row, is_kept in zip(shown_values, are_kept, strict=True) if not is_kept]
@@ -189,12 +189,12 @@ def _by_size(cluster: tuple[int, list[str]]) -> tuple[int, list[str]]:
     return -cluster[0], cluster[1]
 
 
-def largest_of(gathered: Iterable[Gathered]) -> list[tuple[int, list[str]]]:
+def largest_of(gathered: Iterable[ShardFates]) -> list[tuple[int, list[str]]]:
     """Return the sizes and the kept documents of the largest clusters."""
     return sorted((cluster for shard in gathered for cluster in shard.largest), key=_by_size)[:SHOWN]
 
 
-def _earlier_values(layout: components.Layout, number: int) -> Iterator[tuple[int, bytes]]:
+def _earlier_values(layout: components.ResolutionLayout, number: int) -> Iterator[tuple[int, bytes]]:
     """Yield rows and values of a shard in the earlier resolution."""
     if layout.numbers and (earlier := layout.numbers[number]) >= 0:
         yield from _stored_values(join(layout.earlier, f"{FATES}-{earlier}"))
@@ -226,21 +226,21 @@ class Question(ConfigStruct):
     originals: list[list[str]]
 
 
-class ToCount(ConfigStruct):
+class GroupCountTask(ConfigStruct):
     """A shard, and a question about its groups and clusters."""
 
     shard: NumberedShard
     question: str
 
 
-class Counts(ConfigStruct):
+class GroupCounts(ConfigStruct):
     """The compared documents of each group, and some duplicates of kept documents: name and similarity."""
 
     groups: list[int]
     duplicates: list[list[tuple[list[str], float | None]]]
 
 
-def count_groups(task: ToCount, report: Report) -> Counts:
+def count_groups(task: GroupCountTask, report: Report) -> GroupCounts:
     """Answer a question."""
     signed, layout = task.shard.load(), components.load_layout(task.shard.folder, components.PLAN)
     question = msgspec.msgpack.decode(read_sealed(task.question), type=Question)
@@ -254,7 +254,7 @@ def count_groups(task: ToCount, report: Report) -> Counts:
     rows = sorted({row for some in results for row, _ in some})
     names = dict(zip(rows, names_of_rows(signed, np.array(rows, dtype=np.int64)), strict=True))
     counts = counted_groups(signed)
-    return Counts(
+    return GroupCounts(
         groups=[counts[group] for group in question.groups],
         duplicates=[[(names[row], jaccard) for row, jaccard in some] for some in results],
     )
@@ -263,13 +263,13 @@ def count_groups(task: ToCount, report: Report) -> Counts:
 _MARKS = "marks"
 
 
-def resolve(work: Work, comparing: components.Comparing) -> Resolved:
+def resolve(work: ResolveJob, comparing: components.Comparing) -> Decisions:
     """Write the decisions about all documents, for later resolutions, too."""
     folder = work.scratch
     own = next((shard.number for shard in work.shards if shard.own), len(work.shards))
     remove(join(work.folder, _MARKS))  # of an attempt that was not finished: what it stands for is written anew
     marks = [_mark(shard) for shard in work.shards]
-    layout = components.Layout(
+    layout = components.ResolutionLayout(
         comparing=comparing,
         memory=work.memory,
         shards=[components.ShardPlace(folder=shard.path(""), rows=shard.record.rows) for shard in work.shards],
@@ -293,7 +293,9 @@ def resolve(work: Work, comparing: components.Comparing) -> Resolved:
     _settle(work, folder, DECIDED, work.run("deciding which near duplicates stay", decide_unit, deciding))
     own_candidates = [number for number in candidates if number >= own]
     gathering = [Task(name, shard) for name, shard in work.numbered({*own_candidates})]
-    gathered: list[Gathered] = work.run("putting what was found in the order of the documents", gather_shard, gathering)
+    gathered: list[ShardFates] = work.run(
+        "putting what was found in the order of the documents", gather_shard, gathering
+    )
     fates = {shard.shard: "" for shard in work.shards if shard.own}
     for task, result in zip(gathering, gathered, strict=True):
         fates[work.shards[task.payload.number].shard] = result.digest
@@ -302,7 +304,7 @@ def resolve(work: Work, comparing: components.Comparing) -> Resolved:
     counts = {"duplicates": duplicates, "clusters": sum(item.clusters for item in gathered)}
     counts |= {"candidates": sum(candidates.values()), "unverified": duplicates if comparing.size is None else 0}
     write_sealed(join(work.folder, _MARKS), np.array([*marks, _names(work.folder)], dtype="<u8").tobytes())
-    return Resolved(fates, counts, notes)
+    return Decisions(fates, counts, notes)
 
 
 def _earlier(folder: str, marks: Sequence[int]) -> tuple[str, list[int]]:
@@ -339,12 +341,12 @@ def _mark(signed: SignedShard) -> int:
     return xxhash.xxh3_64_intdigest(msgspec.json.encode(parts))
 
 
-def _settle(work: Work, folder: str, name: str, objects: list[list[str]]) -> None:
+def _settle(work: ResolveJob, folder: str, name: str, objects: list[list[str]]) -> None:
     settle(work.run, folder, name, [*chain.from_iterable(objects)])
 
 
 def plan(
-    work: Work, comparing: components.Comparing, folder: str
+    work: ResolveJob, comparing: components.Comparing, folder: str
 ) -> tuple[list[components.Bucketed], dict[int, int], list[components.Planned]]:
     """Plan the comparison: ranges of keys, candidates by shard, and units.
 
@@ -397,7 +399,7 @@ def _sizes(planned: list[components.Planned], bucketed: list[components.Bucketed
     )
 
 
-def _losses(work: Work, comparing: components.Comparing, folder: str, gathered: list[Gathered]) -> list[str]:
+def _losses(work: ResolveJob, comparing: components.Comparing, folder: str, gathered: list[ShardFates]) -> list[str]:
     """Return warnings about removal rates, and sentences about large clusters."""
     removed, largest = added_up(item.removed for item in gathered), largest_of(gathered)
     if not removed:
@@ -405,8 +407,8 @@ def _losses(work: Work, comparing: components.Comparing, folder: str, gathered: 
     question = join(folder, "question")
     content = Question(groups=list(removed), originals=[name for _, name in largest])
     write_sealed(question, msgspec.msgpack.encode(content))
-    tasks = [Task(name, ToCount(shard=shard, question=question)) for name, shard in work.numbered()]
-    counted: list[Counts] = work.run("counting the documents of large groups", count_groups, tasks)
+    tasks = [Task(name, GroupCountTask(shard=shard, question=question)) for name, shard in work.numbered()]
+    counted: list[GroupCounts] = work.run("counting the documents of large groups", count_groups, tasks)
     notes = warnings(
         removed, [sum(column) for column in zip(*(counts.groups for counts in counted), strict=True)], comparing.warn
     )

@@ -47,7 +47,7 @@ from toolkit.text.kernels.split_mix import sequence
 from toolkit.text.line_table import LineTable
 from toolkit.text.unicode_table import Characters, characters
 from toolkit.text.words import Words
-from toolkit.whole_corpus.kind import NUMBERS, Block, Competing, Files, seed_of
+from toolkit.whole_corpus.kind import NUMBERS, Competing, Files, TextBlock, seed_of
 from toolkit.whole_corpus.kind import Signer as KindSigner
 from toolkit.whole_corpus.records import SignedShard
 
@@ -268,7 +268,7 @@ class Signatures(NamedTuple):
     hashes: Array
 
 
-class Signer:
+class MinHasher:
     """Makes signatures.
 
     Args:
@@ -313,16 +313,16 @@ Group = tuple[str, str]
 """A kind and its value."""
 
 
-class _Headers(msgspec.Struct):
+class _UrlHeaders(msgspec.Struct):
     uri: Any = msgspec.field(name="warc-target-uri", default=None)
 
 
-class _Metadata(msgspec.Struct):
-    warc_headers: _Headers | None = None
+class _UrlMetadata(msgspec.Struct):
+    warc_headers: _UrlHeaders | None = None
     url: Any = None
 
 
-_METADATA = msgspec.json.Decoder(_Metadata | None)
+_METADATA = msgspec.json.Decoder(_UrlMetadata | None)
 _ROW = msgspec.json.Decoder(list[str | None] | None)
 _ENCODER = msgspec.json.Encoder()
 
@@ -412,7 +412,7 @@ class NearSigner(KindSigner):
         stores_shingles: True if shingles are kept, too.
     """
 
-    def __init__(self, kind: Competing, files: Files, signing: Signer, *, stores_shingles: bool = False) -> None:
+    def __init__(self, kind: Competing, files: Files, signing: MinHasher, *, stores_shingles: bool = False) -> None:
         super().__init__(kind, files)
         self._signing, self._competing = signing, kind
         self._stored = files.open(SHINGLES) if stores_shingles else None
@@ -421,7 +421,7 @@ class NearSigner(KindSigner):
         files.add(FILE, self._groups)
         self._short = self._shingles = self._compared = 0
 
-    def add(self, block: Block) -> None:
+    def add(self, block: TextBlock) -> None:
         competes = np.array(block.competes, dtype=bool)
         if competes.all():
             words = self._signing.of_words(block.documents.words())

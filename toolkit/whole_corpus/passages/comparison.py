@@ -25,11 +25,11 @@ from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import exists, join, remove, remove_tree
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Int64s, UInt8s, UInt32s
-from toolkit.whole_corpus.exact.decisions import Whole, grouped, parts_of, resolve_parts, staying
+from toolkit.whole_corpus.exact.decisions import KeyRuns, grouped, parts_of, resolve_parts, staying
 from toolkit.whole_corpus.exact.pieces import Texts
-from toolkit.whole_corpus.exact.runs import FIRST, Layout, numbered
-from toolkit.whole_corpus.kind import NUMBERS, TEXTS, Resolved, Work
-from toolkit.whole_corpus.passages.stretches import PLACE, Counted, Cut, buffer_of, first_bytes
+from toolkit.whole_corpus.exact.runs import FIRST, KeyLayout, numbered
+from toolkit.whole_corpus.kind import NUMBERS, TEXTS, Decisions, ResolveJob
+from toolkit.whole_corpus.passages.stretches import PLACE, Cut, LengthUnit, buffer_of, first_bytes
 from toolkit.whole_corpus.records import NumberedShard, SignedShard
 from toolkit.whole_corpus.sign import documents_of, names_of_rows
 
@@ -56,7 +56,7 @@ def _type(ranks: str) -> np.dtype[Any]:
     return np.dtype([("anchor", "<u8"), ("rank", ranks or NUMBERS), *numbers, ("over", "u1")])
 
 
-class Asking(ConfigStruct):
+class PassageComparison(ConfigStruct):
     """How passages are compared.
 
     Attributes:
@@ -70,7 +70,7 @@ class Asking(ConfigStruct):
     """
 
     length: int
-    counted: Counted
+    counted: LengthUnit
     units: int
     ranks: str
     shards: int
@@ -82,7 +82,7 @@ class ToAsk(ConfigStruct):
     """A shard of stretches to read."""
 
     shard: NumberedShard
-    asking: Asking
+    asking: PassageComparison
 
 
 class ScatteredTexts(ConfigStruct):
@@ -123,7 +123,7 @@ def asked_runs(signed: SignedShard, folder: str) -> Iterator[Stretch]:
         rows, items = rows + whole.runs[number].run.documents, items + whole.runs[number].run.items
 
 
-def _stretches_of_run(signed: SignedShard, folder: str, whole: Whole, number: int, row: int, first: int) -> Stretch:
+def _stretches_of_run(signed: SignedShard, folder: str, whole: KeyRuns, number: int, row: int, first: int) -> Stretch:
     run = whole.runs[number]
     items, counts, sizes = run.items(), run.bounds()[:, 0].astype(np.int64), run.sizes()
     keys = (items & np.uint32(FIRST - 1)).astype(np.int64)
@@ -159,7 +159,7 @@ def ask_shard(task: ToAsk, report: Report) -> ScatteredTexts:
     return once(path, "", ScatteredTexts, lambda: _ask(task.shard.load(), task.asking))
 
 
-def _ask(signed: SignedShard, asking: Asking) -> ScatteredTexts:
+def _ask(signed: SignedShard, asking: PassageComparison) -> ScatteredTexts:
     is_wanted = np.zeros(signed.record.rows, dtype=bool)
     for stretches in asked_runs(signed, asking.folder):
         is_wanted[stretches.rows] = True
@@ -182,7 +182,7 @@ def _ask(signed: SignedShard, asking: Asking) -> ScatteredTexts:
 
 
 def _texts_of_stretches(
-    signed: SignedShard, asking: Asking, documents: Iterator[DocumentRow]
+    signed: SignedShard, asking: PassageComparison, documents: Iterator[DocumentRow]
 ) -> Iterator[tuple[Stretch, list[bytes]]]:
     """Yield stretches with their texts, some at a time."""
     form = asking.counted.form
@@ -248,7 +248,7 @@ class ToCompare(ConfigStruct):
 
     number: int
     passages: int
-    asking: Asking
+    asking: PassageComparison
 
 
 def compare_unit(task: ToCompare, report: Report) -> list[str]:
@@ -340,11 +340,11 @@ class ToGather(ConfigStruct):
     """A shard of spans to gather, and the path of its decisions."""
 
     shard: NumberedShard
-    asking: Asking
+    asking: PassageComparison
     path: str
 
 
-class Gathered(ConfigStruct):
+class ShardPassages(ConfigStruct):
     """The fates of a shard: a digest, how much there is, and the longest spans: bytes, source and id, start, end."""
 
     digest: str
@@ -354,7 +354,7 @@ class Gathered(ConfigStruct):
     longest: list[tuple[int, list[str], int, int]]
 
 
-def gather_shard(task: ToGather, report: Report) -> Gathered:
+def gather_shard(task: ToGather, report: Report) -> ShardPassages:
     """Write the spans of the documents of a shard."""
     signed, asking = task.shard.load(), task.asking
     whole, numbers = parts_of(asking.folder, signed.number)
@@ -382,7 +382,7 @@ def gather_shard(task: ToGather, report: Report) -> Gathered:
     named = np.unique(rows[longest])
     names = dict(zip(named.tolist(), names_of_rows(signed, named), strict=True))
     longest_spans = [(int(sizes[i]), names[int(rows[i])], int(starts[i]), int(ends[i])) for i in longest.tolist()]
-    return Gathered(
+    return ShardPassages(
         digest=xxhash.xxh3_128_hexdigest(data),
         documents=len(distinct_rows),
         spans=len(rows),
@@ -392,7 +392,7 @@ def gather_shard(task: ToGather, report: Report) -> Gathered:
 
 
 def _spans(
-    signed: SignedShard, asking: Asking, whole: Whole, number: int, at: tuple[int, int], compared: Array
+    signed: SignedShard, asking: PassageComparison, whole: KeyRuns, number: int, at: tuple[int, int], compared: Array
 ) -> list[Array]:
     """Return row, code points and bytes of each span of a run; int64.
 
@@ -464,7 +464,7 @@ class ComparisonResult(ConfigStruct):
     notes: list[str]
 
 
-def resolve(work: Work, length: int, counted: Counted, *, ranks: str) -> Resolved:
+def resolve(work: ResolveJob, length: int, counted: LengthUnit, *, ranks: str) -> Decisions:
     """Find the characters of repeated passages, unless a record has them."""
     path = join(work.folder, _DONE)
     result = load(path, ComparisonResult)
@@ -475,14 +475,14 @@ def resolve(work: Work, length: int, counted: Counted, *, ranks: str) -> Resolve
             work = replace(work)
         result = _resolved(work, length, counted, ranks)
         save(path, result)
-    return Resolved(result.fates, result.counts, result.notes)
+    return Decisions(result.fates, result.counts, result.notes)
 
 
-def _resolved(work: Work, length: int, counted: Counted, ranks: str) -> ComparisonResult:
+def _resolved(work: ResolveJob, length: int, counted: LengthUnit, ranks: str) -> ComparisonResult:
     folder = work.scratch
-    parts, _ = resolve_parts(work, Layout(128, ranks, False, grouped=True), folder)
+    parts, _ = resolve_parts(work, KeyLayout(128, ranks, False, grouped=True), folder)
     passages = sum(part.grouped for part in parts) * Cut.of(length).runs
-    asking = Asking(
+    asking = PassageComparison(
         length=length,
         counted=counted,
         units=max(1, -(-passages * COST // max(work.memory // 2, 1))),
@@ -504,7 +504,9 @@ def _resolved(work: Work, length: int, counted: Counted, ranks: str) -> Comparis
         Task(name, ToGather(shard=shard, asking=asking, path=fates_path(work.folder, shard.number)))
         for name, shard in work.numbered()
     ]
-    gathered: list[Gathered] = work.run("putting what was found in the order of the documents", gather_shard, to_gather)
+    gathered: list[ShardPassages] = work.run(
+        "putting what was found in the order of the documents", gather_shard, to_gather
+    )
     own = [shard for shard in work.shards if shard.own]
     counts = {
         "bytes": sum(int(signed_shard.record.counts["bytes"]) for signed_shard in own),
@@ -521,7 +523,7 @@ def fates_path(folder: str, number: int) -> str:
     return join(folder, f"{FATES}-{number}")
 
 
-def _longest(gathered: list[Gathered]) -> list[str]:
+def _longest(gathered: list[ShardPassages]) -> list[str]:
     """Return sentences about the longest spans."""
     every = sorted((item for shard in gathered for item in shard.longest), key=lambda item: -item[0])
     return [

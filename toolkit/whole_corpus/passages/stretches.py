@@ -156,7 +156,7 @@ BYTES = 8
 """Of a word, or a token."""
 
 
-class Counted(ConfigStruct):
+class LengthUnit(ConfigStruct):
     """Unit of lengths, and the tokenizer's file if the unit is tokens."""
 
     unit: Unit = "byte"

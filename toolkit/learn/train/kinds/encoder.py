@@ -19,12 +19,12 @@ from toolkit.errors import ConfigError, ToolkitError
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.learn.train.examples import MAIN, TRAIN, VALID, Examples, on_valid
-from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, Work
+from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, TrainingInput
 from toolkit.storage.models import digest_of_file
 from toolkit.storage.paths import join
 from toolkit.storage.stores.local.scratch import scratch
 from toolkit.text.encoders.config import CONFIG, TOKENIZER, Outputs, Trained, check_folder, read_config
-from toolkit.text.encoders.tokens import Batches, BatchOption, Device, Tokens, filled_up
+from toolkit.text.encoders.tokens import Batches, BatchOption, Device, TokenCutter, filled_up
 from toolkit.text.encoders.torch_models import WEIGHTS, cause_of, device_of, imported
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole_corpus.kind import Files, Signer
@@ -99,9 +99,9 @@ class Encoder(Trainer, kw_only=True):
         """Return digests of the encoder's input files."""
         return {"base": {name: digest_of_file(os.path.join(self.base, name)) for name in (CONFIG, TOKENIZER, WEIGHTS)}}
 
-    def tokens(self) -> Tokens:
+    def tokens(self) -> TokenCutter:
         """Return the tokenizer."""
-        return Tokens(self.base, self.most, read_config(os.path.join(self.base, CONFIG)))
+        return TokenCutter(self.base, self.most, read_config(os.path.join(self.base, CONFIG)))
 
     @property
     def most(self) -> int:
@@ -112,13 +112,13 @@ class Encoder(Trainer, kw_only=True):
         """Return the writer of the tokens of a shard."""
         return _Cutting(self, files)
 
-    def fit(self, work: Work) -> Fitted:
+    def fit(self, work: TrainingInput) -> Fitted:
         """Train in one task on the executor's device."""
         examples = work.examples
         outputs = Outputs(self.task, examples.names)
         task = Task(
             f"{work.name}: {self.epochs} epochs",
-            ToTrain(
+            EncoderTrainTask(
                 kind=msgspec.json.encode(self),
                 shards=work.shards,
                 folder=work.folder,
@@ -167,7 +167,7 @@ _NORM = 1.0
 """Of the gradient, at most."""
 
 
-class ToTrain(ConfigStruct):
+class EncoderTrainTask(ConfigStruct):
     """A model to train.
 
     Attributes:
@@ -199,7 +199,7 @@ class TrainedEncoder(ConfigStruct):
     chosen: dict[str, Any]
 
 
-def train_encoder(work: ToTrain, report: Report) -> TrainedEncoder:
+def train_encoder(work: EncoderTrainTask, report: Report) -> TrainedEncoder:
     """Train; write the files of the best epoch."""
     kind = msgspec.json.decode(work.kind, type=Encoder)
     labels, splits, pieces = msgspec.json.decode(work.examples)
@@ -231,7 +231,7 @@ class Training:
         kind: its options.
         examples: the documents.
         rows: tokens of each row of them.
-        weights: Weights of `ToTrain`.
+        weights: Weights of `EncoderTrainTask`.
         report: is told of each document of each epoch.
     """
 

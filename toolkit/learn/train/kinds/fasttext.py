@@ -15,7 +15,7 @@ from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.learn.train.examples import MAIN, TRAIN, Examples, names_of, on_valid
-from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, Work
+from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, TrainingInput
 from toolkit.storage import store_of
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import join
@@ -114,7 +114,7 @@ class Fasttext(Trainer, kw_only=True):
 
     def signer(self, files: Files) -> Signer:
         """Return the writer of the lines of a shard."""
-        return _Lines(self, files)
+        return _FasttextLines(self, files)
 
     def hypers(self) -> list[Hyper]:
         """Return the choices to try, the given options first."""
@@ -132,7 +132,7 @@ class Fasttext(Trainer, kw_only=True):
             )
         return hypers
 
-    def fit(self, work: Work) -> Fitted:
+    def fit(self, work: TrainingInput) -> Fitted:
         """Train for each choice of options, in tasks of their own; choose by valid."""
         examples = work.examples
         for name in examples.names:
@@ -147,7 +147,7 @@ class Fasttext(Trainer, kw_only=True):
             tasks = [
                 Task(
                     f"{work.name}: {hyper}",
-                    ToTrain(kind=msgspec.to_builtins(self), hyper=hyper, small=small, folder=work.folder,
+                    FasttextTrainTask(kind=msgspec.to_builtins(self), hyper=hyper, small=small, folder=work.folder,
                             name=f"{i}.model", labels=examples.names),
                     key=str(i),
                 )
@@ -172,7 +172,7 @@ class Fasttext(Trainer, kw_only=True):
         return Fitted(read_sealed(join(work.folder, "0.model")), values, chosen)
 
 
-class _Lines(Gatherer):
+class _FasttextLines(Gatherer):
     """Writes the rows of a shard as lines for fastText."""
 
     kind: Fasttext
@@ -187,7 +187,7 @@ class _Lines(Gatherer):
             self._lines.write(line.replace(PREFIX, "label ").encode() + b"\n")  # else it would be a label
 
 
-def _write(work: Work, examples: Examples) -> Array:
+def _write(work: TrainingInput, examples: Examples) -> Array:
     """Write the rows of train with their labels, and those to predict; return a mask of the latter."""
     document = np.repeat(np.arange(len(examples.pieces)), examples.pieces)
     train = examples.of_split(TRAIN)[document]
@@ -233,7 +233,7 @@ def zeroed_memory() -> Iterator[None]:
         set_option(_PERTURB, 0)
 
 
-class ToTrain(ConfigStruct):
+class FasttextTrainTask(ConfigStruct):
     """A choice of options to train with.
 
     Attributes:
@@ -253,7 +253,7 @@ class ToTrain(ConfigStruct):
     labels: list[str]
 
 
-def train_model(work: ToTrain, report: Report) -> bytes:
+def train_model(work: FasttextTrainTask, report: Report) -> bytes:
     """Train a model and write it; return what it says of the rows that it is asked of: float64 (rows, labels)."""
     import fasttext
 

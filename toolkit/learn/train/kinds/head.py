@@ -25,13 +25,13 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.learn.train.examples import SPLITS, TRAIN, VALID, Example
-from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, Work
+from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, TrainingInput
 from toolkit.storage.paths import join
 from toolkit.text.encoders import heads
 from toolkit.text.encoders.heads import Layer
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import Predicts, outcomes
-from toolkit.whole_corpus.kind import Block, Files, Query, Signer
+from toolkit.whole_corpus.kind import Files, Query, Signer, TextBlock
 
 BETAS = 0.9, 0.999
 EPSILON = 1e-8
@@ -39,7 +39,7 @@ ROWS = 1024
 """Rows that are looked at together where the loss on valid is computed."""
 
 
-class Steps(NamedTuple):
+class TrainingSteps(NamedTuple):
     """How a head is trained: see the options of `toolkit.learn.train.kinds.head.Head`."""
 
     seed: str
@@ -72,7 +72,7 @@ class Problem:
 
 
 @dataclass
-class Solution:
+class TrainedLayers:
     """The layers, for vectors as they are; the epoch after which they were best, from 1; the loss on valid then."""
 
     layers: list[Layer]
@@ -80,7 +80,7 @@ class Solution:
     loss: float
 
 
-def solve(problem: Problem, steps: Steps) -> Solution:
+def solve(problem: Problem, steps: TrainingSteps) -> TrainedLayers:
     """Return the solution; the same bytes for the same examples.
 
     Raises:
@@ -110,7 +110,7 @@ def solve(problem: Problem, steps: Steps) -> Solution:
         elif epoch - best[1] >= steps.patience:
             break
     assert best
-    return Solution(scales.unscaled(best[2]), best[1], best[0])
+    return TrainedLayers(scales.unscaled(best[2]), best[1], best[0])
 
 
 class _Scales(NamedTuple):
@@ -161,7 +161,7 @@ class _Network:
         arrays: weights (inputs, outputs) and bias of each layer in turn; float32.
     """
 
-    def __init__(self, inputs: int, outputs: int, steps: Steps, chance: np.random.Generator) -> None:
+    def __init__(self, inputs: int, outputs: int, steps: TrainingSteps, chance: np.random.Generator) -> None:
         self._steps, self._number = steps, 0
         sizes = [inputs, *([steps.hidden] if steps.hidden else []), outputs]
         self.arrays: list[Array] = []
@@ -253,7 +253,7 @@ class Head(Trainer, kw_only=True):
         """Return the expressions of the options."""
         return super().queries() | {EMBEDDINGS: Query(self.embeddings, "value")}
 
-    def examples(self, block: Block) -> tuple[list[Example | None], Counter[str]]:
+    def examples(self, block: TextBlock) -> tuple[list[Example | None], Counter[str]]:
         """Return the examples; those without an embedding are left out.
 
         Raises:
@@ -273,7 +273,7 @@ class Head(Trainer, kw_only=True):
         """Return the writer of the vectors of a shard."""
         return _Vectors(self, files)
 
-    def fit(self, work: Work) -> Fitted:
+    def fit(self, work: TrainingInput) -> Fitted:
         """Train in a task of its own; the loss on valid says when it is enough."""
         examples = work.examples
         if not examples.of_split(VALID).any():
@@ -281,12 +281,12 @@ class Head(Trainer, kw_only=True):
         about = Predicts(task=self.task, labels=examples.names, range=examples.range or msgspec.UNSET)
         targets, weights = examples.targets(), self.weights_of(examples)
         write_sealed(join(work.folder, TARGETS), np.stack([targets, weights]).tobytes())
-        payload = ToFit(
+        payload = HeadFitTask(
             shards=work.shards,
             folder=work.folder,
             about=about,
             splits=examples.splits.tobytes(),
-            steps=Steps(
+            steps=TrainingSteps(
                 str(self.seed), self.hidden, self.epochs, self.patience, self.batch, self.lr, self.weight_decay
             ),
         )
@@ -307,7 +307,7 @@ class _Vectors(Gatherer):
         self._vectors = files.open(VECTORS)
         self._length = 0
 
-    def take_documents(self, block: Block, used: Sequence[tuple[int, Example]]) -> None:
+    def take_documents(self, block: TextBlock, used: Sequence[tuple[int, Example]]) -> None:
         """Write the vectors of some documents.
 
         Raises:
@@ -327,7 +327,7 @@ class _Vectors(Gatherer):
 # --- the task ---------------------------------------------------------------------------------------------------------
 
 
-class ToFit(ConfigStruct):
+class HeadFitTask(ConfigStruct):
     """A head to train.
 
     Attributes:
@@ -335,17 +335,17 @@ class ToFit(ConfigStruct):
         folder: Folder of the targets, and for the model.
         about: Description of the predictions.
         splits: uint8, of each example.
-        steps: see `toolkit.learn.train.kinds.head.Steps`.
+        steps: see `toolkit.learn.train.kinds.head.TrainingSteps`.
     """
 
     shards: list[str]
     folder: str
     about: Predicts
     splits: bytes
-    steps: Steps
+    steps: TrainingSteps
 
 
-def fit_head(work: ToFit, report: Report) -> dict[str, Any]:
+def fit_head(work: HeadFitTask, report: Report) -> dict[str, Any]:
     """Write the model and its outputs for all examples; return the epoch that was chosen, and its loss on valid."""
     splits = np.frombuffer(work.splits, np.uint8)
     vectors = _vectors(work.shards, len(splits))
@@ -353,7 +353,7 @@ def fit_head(work: ToFit, report: Report) -> dict[str, Any]:
     train, valid = (splits == SPLITS.index(name) for name in (TRAIN, VALID))
     problem = Problem(vectors, targets, weights, train, valid, work.about.task != "regression")
     solution = solve(problem, work.steps)
-    head = heads.Head(work.about, solution.layers)
+    head = heads.LoadedHead(work.about, solution.layers)
     sums = np.array([head.outputs(vector) for vector in vectors], np.float64)
     model = heads.packed(work.about, solution.layers)
     write_sealed(join(work.folder, MODEL), len(model).to_bytes(8, "little") + model + sums.tobytes())

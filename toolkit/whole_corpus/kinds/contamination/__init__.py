@@ -24,7 +24,7 @@ from toolkit.storage.paths import join
 from toolkit.storage.reading import Lines
 from toolkit.text.batch import Batch
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole_corpus.kind import Block, Files, Kind, Resolved, Signer, Work, configured
+from toolkit.whole_corpus.kind import Decisions, Files, Kind, ResolveJob, Signer, TextBlock, configured
 from toolkit.whole_corpus.kinds.contamination.items import Index, Normalised, digest_of, files_of, items_of
 from toolkit.whole_corpus.records import NumberedShards, SignedShard
 
@@ -279,13 +279,13 @@ class Contamination(Kind, kw_only=True):
         return _index(self.digest(), tuple(self.against), tuple(self.fields), self.id, self.ngram, self.min_words)
 
     def signer(self, files: Files) -> Signer:
-        return _Finder(self, files)
+        return _ItemSigner(self, files)
 
-    def resolve(self, work: Work) -> Resolved:
+    def resolve(self, work: ResolveJob) -> Decisions:
         result = ToReport(kind=msgspec.to_builtins(self), shards=work.all(), folder=work.folder)
         (output,) = work.run("writing the report of what was found", _make_report, [Task("report", result)])
         counts, notes = output
-        return Resolved({shard.shard: shard.record.files[VALUES].sha256 for shard in work.shards}, counts, notes)
+        return Decisions({shard.shard: shard.record.files[VALUES].sha256 for shard in work.shards}, counts, notes)
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         with Lines(signed.path(VALUES), MAX_ROW) as lines:
@@ -299,7 +299,7 @@ def _index(
     return Index(items_of(files_of(against), fields, id_field), ngram, min_words)
 
 
-class _Finder(Signer):
+class _ItemSigner(Signer):
     """Writes the values of documents, and the matches of items."""
 
     kind: Contamination
@@ -313,7 +313,7 @@ class _Finder(Signer):
         self._matches = IndexMatches(len(self._index.sizes), len(self._index.lengths))
         self._documents = 0
 
-    def add(self, block: Block) -> None:
+    def add(self, block: TextBlock) -> None:
         compared = [i for i, competes in enumerate(block.competes) if competes]
         results = dict(zip(compared, _find_items(self._index, [block.documents[i] for i in compared]), strict=True))
         for i in range(len(block.documents)):

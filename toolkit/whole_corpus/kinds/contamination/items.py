@@ -61,7 +61,7 @@ class ItemsFile(NamedTuple):
     item: str = ""
 
 
-class Item(NamedTuple):
+class BenchmarkItem(NamedTuple):
     """An item: its benchmark, its name there, its texts."""
 
     benchmark: str
@@ -128,7 +128,7 @@ def digest_of(files: Sequence[ItemsFile]) -> str:
     return digest.hexdigest()
 
 
-def items_of(files: Sequence[ItemsFile], fields: Sequence[str], id_field: str | None) -> Iterator[Item]:
+def items_of(files: Sequence[ItemsFile], fields: Sequence[str], id_field: str | None) -> Iterator[BenchmarkItem]:
     """Yield the items of files, in order.
 
     Args:
@@ -143,7 +143,7 @@ def items_of(files: Sequence[ItemsFile], fields: Sequence[str], id_field: str | 
     """
     for file in files:
         if file.form == "text":
-            yield Item(file.benchmark, file.item, [_text(file.path)])
+            yield BenchmarkItem(file.benchmark, file.item, [_text(file.path)])
             continue
         rows = _rows(file.path) if file.form == "rows" else _parquet(file.path, [*fields, *filter(None, [id_field])])
         for number, row in enumerate(rows, 1):
@@ -153,7 +153,7 @@ def items_of(files: Sequence[ItemsFile], fields: Sequence[str], id_field: str | 
                 raise DataError(
                     f"expected a text or a number at {id_field!r}, got {name!r}", path=file.path, line=number
                 )
-            yield Item(file.benchmark, str(name), texts)
+            yield BenchmarkItem(file.benchmark, str(name), texts)
 
 
 def _text(path: str) -> str:
@@ -307,7 +307,7 @@ class Index:
         table: Table for compiled code.
     """
 
-    def __init__(self, items: Iterable[Item], ngram: int, min_words: int) -> None:
+    def __init__(self, items: Iterable[BenchmarkItem], ngram: int, min_words: int) -> None:
         self.names: list[tuple[str, str]] = []
         words: list[int] = []
         results: list[tuple[Array, Array, Array, Array]] = []
@@ -361,8 +361,8 @@ _ITEMS = 4096
 _CHARS = 1 << 22
 
 
-def _together(items: Iterable[Item]) -> Iterable[list[Item]]:
-    batch: list[Item] = []
+def _together(items: Iterable[BenchmarkItem]) -> Iterable[list[BenchmarkItem]]:
+    batch: list[BenchmarkItem] = []
     chars = 0
     for item in items:
         batch.append(item)
@@ -375,7 +375,7 @@ def _together(items: Iterable[Item]) -> Iterable[list[Item]]:
 
 
 def _grams(
-    items: list[Item], number: int, ngram: int, min_words: int, grams: list[tuple[Array, Array, Array, Array]]
+    items: list[BenchmarkItem], number: int, ngram: int, min_words: int, grams: list[tuple[Array, Array, Array, Array]]
 ) -> list[int]:
     """Add the n-grams of items, numbered from a number on; return how many words each has."""
     texts = [(number + i, text) for i, item in enumerate(items) for text in item.texts]

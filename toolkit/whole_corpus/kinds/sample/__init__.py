@@ -33,8 +33,8 @@ from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole_corpus import expressions
-from toolkit.whole_corpus.expressions import Labels
-from toolkit.whole_corpus.kind import Block, Files, Kind, Query, Resolved, Signer, Work
+from toolkit.whole_corpus.expressions import GroupNumbers
+from toolkit.whole_corpus.kind import Decisions, Files, Kind, Query, ResolveJob, Signer, TextBlock
 from toolkit.whole_corpus.records import NumberedShards, SignedShard
 
 FILE = "rows.bin"
@@ -56,7 +56,7 @@ def strata_of(signed: SignedShard) -> Strata:
     return msgspec.convert(signed.record.details, Strata)
 
 
-class Rows(NamedTuple):
+class ShardRows(NamedTuple):
     """The rows of a shard, in order.
 
     Attributes:
@@ -70,13 +70,13 @@ class Rows(NamedTuple):
     splits: Array
 
 
-def encode_rows(rows: Rows) -> bytes:
+def encode_rows(rows: ShardRows) -> bytes:
     """Return the content of the file."""
     data = rows.keys.astype("<u8").tobytes() + rows.strata.astype("<u4").tobytes()
     return data + rows.splits.astype("u1").tobytes()
 
 
-def load_rows(signed: SignedShard) -> Rows:
+def load_rows(signed: SignedShard) -> ShardRows:
     """Return the rows of a shard.
 
     Raises:
@@ -84,7 +84,7 @@ def load_rows(signed: SignedShard) -> Rows:
     """
     count = signed.record.rows
     data = read_sealed(signed.path(FILE), 0, count * _BYTES)
-    return Rows(
+    return ShardRows(
         np.frombuffer(data, "<u8", count),
         np.frombuffer(data, "<u4", count, 8 * count),
         np.frombuffer(data, "u1", count, 12 * count),
@@ -220,7 +220,7 @@ class SampleKeys(KeySource):
                 yield Keys(numbers[label], rows_of_shard.keys[rows], np.ones(len(rows)), places)
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class StratumChoice(msgspec.Struct, frozen=True):
     """The chosen documents of a stratum: those with keys below a bound, and some of those that have it.
 
     Attributes:
@@ -234,7 +234,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 def choose(
     run: Run, folder: str, sources: Sequence[KeySource], counts: Sequence[int], targets: Sequence[int], memory: int
-) -> list[Chosen]:
+) -> list[StratumChoice]:
     """Choose documents of each stratum.
 
     Args:
@@ -247,12 +247,14 @@ def choose(
     """
     goals = {i: [float(k)] for i, (n, k) in enumerate(zip(counts, targets, strict=True)) if 0 < k < n}
     _, reached = find(run, "choosing documents", folder, sources, goals, memory)
-    results = [Chosen(2**64 if k else 0) for k in targets]
+    results = [StratumChoice(2**64 if k else 0) for k in targets]
     for (stratum, _), (base, _, keys, _, places) in reached.items():
         rank = targets[stratum] - int(base)
         bound = int(keys[rank])
         first = int(np.searchsorted(keys, keys[rank]))
-        results[stratum] = Chosen(bound, [(place >> 32, place & 0xFFFFFFFF) for place in places[first:rank].tolist()])
+        results[stratum] = StratumChoice(
+            bound, [(place >> 32, place & 0xFFFFFFFF) for place in places[first:rank].tolist()]
+        )
     return results
 
 
@@ -382,9 +384,9 @@ class Sample(Kind, kw_only=True):
 
     def signer(self, files: Files) -> Signer:
         """Return a writer of a shard's keys."""
-        return _Keys(self, files)
+        return _KeySigner(self, files)
 
-    def resolve(self, work: Work) -> Resolved:
+    def resolve(self, work: ResolveJob) -> Decisions:
         """Choose documents in tasks over the keys of shards."""
         result = _choose(self, work)
         write_file(join(work.folder, _FOUND), msgspec.json.encode(result))
@@ -392,7 +394,7 @@ class Sample(Kind, kw_only=True):
             shard.shard: msgspec.json.encode([_of_shard(shard, result), shard.record.files[FILE].sha256]).decode()
             for shard in work.shards
         }
-        return Resolved(digests, result.counts, result.notes)
+        return Decisions(digests, result.counts, result.notes)
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield the choice for each document."""
@@ -425,7 +427,7 @@ def _check_quota(quota: Mapping[str, float], *, of_whole: bool) -> None:
 # --- per shard --------------------------------------------------------------------------------------------------------
 
 
-class _Keys(Signer):
+class _KeySigner(Signer):
     """Writes the keys, strata and splits of a shard's rows."""
 
     kind: Sample
@@ -433,11 +435,11 @@ class _Keys(Signer):
     def __init__(self, kind: Sample, files: Files) -> None:
         super().__init__(kind, files)
         self._seed = str(kind.seed)
-        self._parts: list[Rows] = []
-        self._labels = Labels("by", "strata")
+        self._parts: list[ShardRows] = []
+        self._labels = GroupNumbers("by", "strata")
         self._bounds = np.cumsum([*kind.splits.values()])
 
-    def add(self, block: Block) -> None:
+    def add(self, block: TextBlock) -> None:
         """Take the next documents."""
         kind, seed, competes = self.kind, self._seed, block.competes
         rows = [*zip(block.documents, competes, strict=True)]
@@ -462,12 +464,12 @@ class _Keys(Signer):
                 value = block.values["split_by"][i] if own else (document.source, document.id)
                 splits[i] = split_of(seed, value, self._bounds)
         parts = zip((keys, strata, splits), (np.uint64, np.uint32, np.uint8), strict=True)
-        self._parts.append(Rows(*(np.array(column, dtype=type_) for column, type_ in parts)))
+        self._parts.append(ShardRows(*(np.array(column, dtype=type_) for column, type_ in parts)))
 
     def finish(self) -> tuple[dict[str, int], Any]:
         """Write the file; return how many documents can be chosen, and the strata."""
-        nothing = Rows(*[np.zeros(0, np.uint32)] * 3)
-        rows = Rows(*map(np.concatenate, zip(*(self._parts or [nothing]), strict=True)))
+        nothing = ShardRows(*[np.zeros(0, np.uint32)] * 3)
+        rows = ShardRows(*map(np.concatenate, zip(*(self._parts or [nothing]), strict=True)))
         self.files.open(FILE).write(encode_rows(rows))
         counts = np.bincount(rows.strata[rows.strata != OUT], minlength=len(self._labels.all)).tolist()
         return {"pool": sum(counts)}, Strata(self._labels.all, counts)
@@ -486,13 +488,13 @@ class SampledDocuments(msgspec.Struct, frozen=True):
         notes: Notes for people.
     """
 
-    strata: dict[str, Chosen]
+    strata: dict[str, StratumChoice]
     choosing: dict[str, Quota]
     counts: dict[str, int]
     notes: list[str]
 
 
-def _choose(kind: Sample, work: Work) -> SampledDocuments:
+def _choose(kind: Sample, work: ResolveJob) -> SampledDocuments:
     available: Counter[str] = Counter()
     for signed in work.shards:
         available.update(dict(zip(*strata_of(signed), strict=True)))
@@ -555,7 +557,7 @@ def _of_shard(signed: SignedShard, choice: SampledDocuments) -> list[tuple[int, 
     ]
 
 
-def _chosen(rows: Rows, bounds: list[tuple[int, list[int]]]) -> Array:
+def _chosen(rows: ShardRows, bounds: list[tuple[int, list[int]]]) -> Array:
     """Return a mask of the chosen rows of a shard."""
     result = np.zeros(len(rows.keys), dtype=bool)
     for stratum, (below, ties) in enumerate(bounds):

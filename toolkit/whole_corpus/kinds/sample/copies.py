@@ -51,7 +51,7 @@ class FileToWrite(ConfigStruct):
     max_document_bytes: int
 
 
-class WrittenFile(msgspec.Struct, frozen=True):
+class CopiedFile(msgspec.Struct, frozen=True):
     """A file of a copy: its path, rows, stored bytes and stamp; and those of its index, if it has one."""
 
     path: str
@@ -65,7 +65,7 @@ class Copied(Artifact, frozen=True):
     """The record of a copy: the digest of what it was made from, and its files."""
 
     made_from: str
-    files: list[WrittenFile]
+    files: list[CopiedFile]
 
     @property
     def lineage(self) -> dict[str, str]:
@@ -155,7 +155,7 @@ def check_free(copy: Copy, before: Copied | None) -> None:
         raise ConfigError(f"{foreign[0]}: {lacks}; choose another path, or add --overwrite")
 
 
-def write_copy(work: FileToWrite, report: Report) -> WrittenFile:
+def write_copy(work: FileToWrite, report: Report) -> CopiedFile:
     """Write a file of a copy.
 
     Raises:
@@ -180,7 +180,7 @@ def write_copy(work: FileToWrite, report: Report) -> WrittenFile:
                     lengths.append(len(row))
             report(output.rows - before, signed.record.input.size)
     index = line_index.write(work.path, lengths, between=0 if compressed else 1) if work.index else None
-    return WrittenFile(work.path, output.rows, output.stat.size, output.stat.stamp, index)
+    return CopiedFile(work.path, output.rows, output.stat.size, output.stat.stamp, index)
 
 
 def _rows(work: FileToWrite, kind: Sample, signed: SignedShard) -> Iterator[bytes]:
@@ -211,7 +211,7 @@ def begin(dataset: Dataset, set_name: str, content: What, files: Sequence[FileTo
     copies = load(dataset, set_name).copies
     before = copies.get(content)
     files_by_path = {file.path: file for file in before.files} if before else {}
-    files_by_path |= {file.path: WrittenFile(file.path, 0, -1, "") for file in files}
+    files_by_path |= {file.path: CopiedFile(file.path, 0, -1, "") for file in files}
     _save(dataset, set_name, copies | {content: Copied("", list(files_by_path.values()))})
 
 

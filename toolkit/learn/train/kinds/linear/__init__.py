@@ -10,8 +10,8 @@ from toolkit.errors import ConfigError
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.learn.train.examples import TRAIN, on_valid
-from toolkit.learn.train.kinds.linear.solver import FILES, Counted, Problem, solve
-from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, Work
+from toolkit.learn.train.kinds.linear.solver import FILES, CountedNgrams, Problem, solve
+from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, TrainingInput
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import LineTable
@@ -69,13 +69,13 @@ class Linear(Trainer, kw_only=True):
 
     def signer(self, files: Files) -> Signer:
         """Return the counter of the n-grams of a shard."""
-        return _Counting(self, files)
+        return _NgramWriter(self, files)
 
-    def fit(self, work: Work) -> Fitted:
+    def fit(self, work: TrainingInput) -> Fitted:
         """Fit each output for each alpha, in tasks of their own; choose by valid."""
         examples = work.examples
         about = msgspec.structs.replace(self.about(examples.names), range=examples.range or msgspec.UNSET)
-        counted = Counted(work.shards, self.buckets)
+        counted = CountedNgrams(work.shards, self.buckets)
         document = np.repeat(np.arange(len(examples.pieces)), examples.pieces)
         share, train = (1.0 / examples.pieces)[document], examples.of_split(TRAIN)[document]
         idf = natural_logs((1.0 + float(train.sum())) / (1.0 + counted.frequencies(train))) + 1.0
@@ -87,7 +87,7 @@ class Linear(Trainer, kw_only=True):
         tasks = [
             Task(
                 f"{work.name}: output {k + 1} of {about.outputs}, alpha {alpha:g}",
-                ToFit(
+                LinearFitTask(
                     shards=work.shards,
                     folder=work.folder,
                     name=f"{a}-{k}.bin",
@@ -120,7 +120,7 @@ class Linear(Trainer, kw_only=True):
         return Fitted(packed(about, best[2], np.array(best[4])), best[3], chosen)
 
 
-class _Counting(Gatherer):
+class _NgramWriter(Gatherer):
     """Writes the n-grams of a shard's rows."""
 
     kind: Linear
@@ -145,7 +145,7 @@ class _Counting(Gatherer):
 _SCALES = "scales.bin"
 
 
-class ToFit(ConfigStruct):
+class LinearFitTask(ConfigStruct):
     """An output to fit.
 
     Attributes:
@@ -168,9 +168,9 @@ class ToFit(ConfigStruct):
     processes: int = 1
 
 
-def fit_output(work: ToFit, report: Report) -> float:
+def fit_output(work: LinearFitTask, report: Report) -> float:
     """Write the weights of the buckets and the output of each row; return the intercept."""
-    counted = Counted(work.shards, work.buckets, work.processes)
+    counted = CountedNgrams(work.shards, work.buckets, work.processes)
     scales = np.frombuffer(read_sealed(join(work.folder, _SCALES)))
     target, weights = np.split(np.frombuffer(work.per_row), 2)
     problem = Problem(

@@ -58,7 +58,7 @@ class Piece(NamedTuple):
         return slice(self.first, self.first + self.rows)
 
 
-class Counted:
+class CountedNgrams:
     """The counted n-grams of all rows.
 
     Args:
@@ -191,7 +191,7 @@ class Problem:
         alpha: the strength of the penalty.
     """
 
-    counted: Counted
+    counted: CountedNgrams
     idf: Array
     lengths: Array
     weights: Array
@@ -201,7 +201,7 @@ class Problem:
 
 
 @dataclass
-class Solution:
+class LinearSolution:
     """The weights of the buckets (before idf), the intercept, the rows' outputs."""
 
     weights: Array
@@ -209,7 +209,7 @@ class Solution:
     sums: Array
 
 
-def solve(problem: Problem) -> Solution:
+def solve(problem: Problem) -> LinearSolution:
     """Return the solution; the same bytes for the same rows."""
     total = float(problem.weights.sum())
     mean = _dot(problem.weights, problem.target) / total
@@ -230,7 +230,7 @@ def solve(problem: Problem) -> Solution:
         point, sums = point + size * step, sums + size * ahead
         if problem.logistic:
             gradient = _gradient(problem, point, sums)
-    return Solution(point[:-1], float(point[-1]), sums)
+    return LinearSolution(point[:-1], float(point[-1]), sums)
 
 
 def _dot(one: Array, other: Array) -> float:
