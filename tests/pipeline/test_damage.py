@@ -1,5 +1,6 @@
 """A file that a disk has damaged, or a folder has replaced, is told by the command that meets it."""
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -15,9 +16,11 @@ from toolkit.data.dataset import open_dataset
 from toolkit.data.record_logs import ROWS, open_log
 from toolkit.data.row_index import ShardState, path_of
 from toolkit.errors import Forbidden
+from toolkit.mix.publish import intent_path, manifest_path
 from toolkit.records import sets
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import check_writable
+from toolkit.storage.record_log import UNLIKE_DATA, RecordLog, header
 from toolkit.storage.stores import local
 
 
@@ -74,6 +77,37 @@ def test_attributes_that_were_made_and_are_gone_are_not_left_out_of_a_look(damag
     damage(path)
     shard = project.documents / path.relative_to(project.attributes / "noise-0")
     project.run("head", shard).fails(1, f"{path}:1: expected the attributes of {shard}:1, got")
+
+
+def test_a_faulty_shard_of_a_manifest_is_named_by_its_place(project: Project) -> None:
+    """In an intent, which is what a publication leaves that was killed, the place is another one."""
+    path, intent = Path(manifest_path(str(project.out))), Path(intent_path(str(project.out)))
+    whole = path.read_bytes()
+    manifest = json.loads(whole)
+    manifest["inputs"][1]["rows"] = "three"
+    path.write_text(json.dumps(manifest))
+    project("mix").fails(1, f"{path}: expected a record", "at $.inputs[1].rows;")
+    path.write_bytes(whole)
+    intent.write_text(json.dumps({"manifest": manifest, "datasets": {}, "obsolete": []}))
+    project("mix").fails(1, f"{intent}: expected a record", "at $.manifest.inputs[1].rows;")
+
+
+def test_published_shards_are_found_in_a_manifest_that_was_sorted_otherwise(project: Project) -> None:
+    path = Path(manifest_path(str(project.out)))
+    manifest = json.loads(path.read_bytes())
+    manifest["inputs"].reverse()
+    path.write_text(json.dumps(manifest))
+    assert "all is done" in project.ok("status").out
+    project.ok("mix", "--shard", "0/2")
+
+
+def test_a_mix_does_without_notes_of_failures_that_cannot_be_read(project: Project) -> None:
+    project.config["mix"]["output"]["part_size"] = "1 MB"
+    RecordLog(f"{project.out}/.toolkit/record-log", suffix=UNLIKE_DATA).save({("failed mix", "s/a"): b"{}"})
+    (segment,) = (project.out / ".toolkit" / "record-log" / "segments").iterdir()
+    segment.write_bytes(gzip.compress(header(1).replace(b'"version":1', b'"version":2')))
+    assert "version 2" in project("status").err
+    project.ok("mix")
 
 
 def test_only_empty_folders_that_are_called_as_files_are_listed(tmp_path: Path) -> None:

@@ -93,6 +93,22 @@ def test_it_is_not_done_again_until_the_file_is_another(project: Project) -> Non
     assert len(project.shard("s/a.jsonl.gz")) == 40
 
 
+def test_inputs_are_told_in_their_order_whichever_were_done_before(project: Project) -> None:
+    """So is, of inputs with equally many bad items, the reject file; status names the same."""
+    path = begin(project, truncated()[0], max_rejected=0.0)
+    path.with_name("b.jsonl.gz").write_bytes(gzip.compress(b"{bad\n")[:-4])
+    first = project("ingest", "--json").json
+    assert [note.split(":")[0] for note in first["salvaged"]] == [str(path), str(path.with_name("b.jsonl.gz"))]
+    path.write_bytes(gzip.compress(b'{"id":1}\n')[:-4])
+    ran = project("ingest", "--json").json
+    assert ran["skipped"] == 1
+    assert [note.split(":")[0] for note in ran["salvaged"]] == [str(path), str(path.with_name("b.jsonl.gz"))]
+    (told,) = ran["rejected"]
+    assert told["file"].endswith("rejects/s/a.jsonl.gz")
+    assert list(told["reasons"]) == sorted(told["reasons"])
+    assert told["file"] in project("status").out
+
+
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "zst": compress_zstd,

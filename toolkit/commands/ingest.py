@@ -471,24 +471,29 @@ class _Summary:
 
     Attributes:
         counts: Number of documents, and of omitted items, by reason.
-        salvaged: Remarks on damaged inputs.
         failed: Messages of failures.
         done, skipped: Number of finished inputs, and of inputs that were finished before.
         items: Items by the name of the entry.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
-    salvaged: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     done: int = 0
     skipped: int = 0
     items: left_out.Items = field(default_factory=left_out.Items)
     _limits: dict[int, tuple[str, float]] = field(default_factory=dict)
+    _salvaged: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def salvaged(self) -> list[str]:
+        """Return the remarks on damaged inputs, in the order of their shards: of those done before, too."""
+        return [note for _, notes in sorted(self._salvaged.items()) for note in notes]
 
     def add(self, work: ingest_plan.InputToIngest, outcome: ingesting.IngestedInput) -> None:
-        """Add the outcome of an input."""
+        """Add the outcome of an input, in any order."""
         self.counts.update(outcome.counts)
-        self.salvaged += outcome.salvaged
+        if outcome.salvaged:
+            self._salvaged[work.shard] = outcome.salvaged
         self.done += len(work.files)
         self.skipped += len(work.files) if outcome.skipped else 0
         if id(work.entry) not in self._limits:

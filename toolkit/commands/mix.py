@@ -381,7 +381,8 @@ def _encode(context: Context, prepared: PreparedMix, *, whole: bool) -> tuple[Ma
         manifest = unchanged_manifest(listed) if whole and listed and not prepared.unreadable else None
         is_done = manifest or (not whole and is_unchanged(listed))
         failure_records, finished = FailureRecords(work_folder(output), "mix"), Finished()
-        former, todo, outcomes = failure_records.keys(), list[bindings.ShardToMix](), list[ShardDone | None]()
+        former = set[str]() if is_done else failure_records.keys()
+        todo, outcomes = list[bindings.ShardToMix](), list[ShardDone | None]()
         for work, outcome in results_of(stage.as_it_was, () if is_done else listed):
             if outcome is None or context.quota:  # which counts what the output of a finished shard needs
                 todo.append(work)

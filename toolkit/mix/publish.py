@@ -8,7 +8,7 @@ Tells if a mix of these shards, by these settings, is what is published already.
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, zip_longest
 from operator import attrgetter
 from typing import Any
@@ -17,7 +17,7 @@ import msgspec
 import xxhash
 
 from toolkit.data.dataset import Dataset, normal_path
-from toolkit.errors import ConfigError, amount, few
+from toolkit.errors import ConfigError, Unreadable, amount, few
 from toolkit.mix import plan
 from toolkit.mix.assemble import PartRecord, StoredFile, staged_path
 from toolkit.mix.bindings import ShardToMix
@@ -79,6 +79,10 @@ _ENTRY = msgspec.json.Decoder(InputEntry)
 
 class _Inputs(msgspec.Struct):
     inputs: list[InputEntry]
+
+
+class _InputsOfIntent(msgspec.Struct):
+    manifest: _Inputs
 
 
 class BlocklistCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -203,12 +207,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         """Yield the shards, each decoded when it is asked for: a million of them take a gigabyte."""
         return map(_ENTRY.decode, msgspec.json.decode(self.raw_inputs, type=list[msgspec.Raw]))
 
-    def check_inputs(self) -> None:
-        """Decode each shard; raise msgspec.DecodeError as for all of them."""
+    def check_inputs(self, *, in_intent: bool = False) -> None:
+        """Decode each shard; raise msgspec.DecodeError as for all of them. An intent has the manifest `in_intent`."""
         try:
             deque(self.inputs, 0)
         except msgspec.DecodeError:
-            msgspec.json.decode(b'{"inputs":%b}' % bytes(self.raw_inputs), type=_Inputs)
+            whole = b'{"inputs":%b}' % bytes(self.raw_inputs)
+            if in_intent:
+                msgspec.json.decode(b'{"manifest":%b}' % whole, type=_InputsOfIntent)
+            msgspec.json.decode(whole, type=_Inputs)
             raise
 
     @property
@@ -405,7 +412,9 @@ def finish_interrupted(output: str) -> bool:
 def _load_intent(output: str) -> "PublishIntent | None":
     remedy = "delete it; the next mix publishes all of it again"
     path = intent_path(output)
-    return json_files.load_strictly(path, PublishIntent, remedy, check=lambda intent: intent.manifest.check_inputs())
+    return json_files.load_strictly(
+        path, PublishIntent, remedy, check=lambda intent: intent.manifest.check_inputs(in_intent=True)
+    )
 
 
 class PublishIntent(msgspec.Struct, frozen=True, kw_only=True):
@@ -500,11 +509,7 @@ class Published:
         self.fault = fault_of(output, manifest) if manifest else ""
         if manifest and (self.fault or self._is_unfinished):
             manifest = None
-        by_stream = groupby(manifest.inputs if manifest else (), attrgetter("stream"))
-        self._entries = {
-            stream: Listing(output, ((e.shard, Stat(e.rows, _digest(e.documents, e.attributes))) for e in listed))
-            for stream, listed in by_stream
-        }
+        self._entries = _digests(output, manifest) if manifest else {}
         self.shards = sum(map(len, self._entries.values()))
 
     def has_changed(self) -> bool:
@@ -523,6 +528,20 @@ class Published:
         entry = self._entries[work.stream.name].get(work.shard) if self.knows(work) else None
         record = Derived(made_of=entry.stamp) if entry else None
         return state(record, [("", inputs and _digest(*inputs))]).is_done
+
+
+def _digests(output: str, manifest: Manifest) -> dict[str, Mapping[str, Stat | None]]:
+    """Return the digest of each published shard as a stamp, by stream: packed, if they are in our order."""
+
+    def listed(inputs: Iterable[InputEntry]) -> Iterator[tuple[str, Stat]]:
+        return ((e.shard, Stat(0, _digest(e.documents, e.attributes))) for e in inputs if "\0" not in e.shard)
+
+    try:
+        by_stream = groupby(manifest.inputs, attrgetter("stream"))
+        return {stream: Listing(output, listed(inputs)) for stream, inputs in by_stream}
+    except Unreadable:  # a program that has rewritten the manifest may have sorted it otherwise
+        by_stream = groupby(sorted(manifest.inputs, key=attrgetter("stream")), attrgetter("stream"))
+        return {stream: dict(listed(inputs)) for stream, inputs in by_stream}
 
 
 def _digest(documents: str, attributes: dict[str, str]) -> str:

@@ -65,10 +65,11 @@ class FailureRecords:
 
     def keep_only(self, keys: Iterable[str]) -> None:
         """Forget the failures of tasks with other keys."""
-        with suppress(ToolkitError, OSError):
-            if recorded := self.keys():
-                self.forget(*recorded.difference(keys))
+        if recorded := self.keys():
+            self.forget(*recorded.difference(keys))
 
     def keys(self) -> set[str]:
-        """Return the keys of all failures."""
-        return {*self._log.keys(self._kind)}
+        """Return the keys of all failures; none if the notes cannot be read, for no work depends on them."""
+        with suppress(ToolkitError, OSError):
+            return {*self._log.keys(self._kind)}
+        return set()

@@ -357,7 +357,7 @@ class Items:
 
 
 class _Items:
-    """The items of an entry, counted input by input.
+    """The items of an entry, counted input by input, in any order.
 
     Args:
         limit: Share of bad items that the first input tolerates.
@@ -373,8 +373,8 @@ class _Items:
         self.read += read_items(tally.counts)
         self.limit = min(self.limit, tally.max_rejected)
         self.reasons.update(reasons)
-        if (bad := sum(reasons.values())) > self.worst[0]:
-            self.worst = (bad, tally.rejects)
+        if bad := sum(reasons.values()):
+            self.worst = min(self.worst, (-bad, tally.rejects))
 
     def judged(self, name: str, bookkeeping: str) -> Verdict | None:
         bad = self.reasons.total()
@@ -384,7 +384,7 @@ class _Items:
             entry=name or "inputs of an earlier version",
             read=self.read,
             rejected=bad,
-            reasons=dict(self.reasons.most_common()),
+            reasons=_ordered(self.reasons),
             max_rejected=self.limit,
             file=join(bookkeeping, self.worst[1] or "rejects"),
         )
@@ -395,7 +395,12 @@ def by_reason(inputs: Iterable[Judged]) -> dict[str, int]:
     result: Counter[str] = Counter()
     for input_ in inputs:
         result.update(_reasons(input_))
-    return dict(sorted(result.items(), key=lambda item: (-item[1], item[0])))
+    return _ordered(result)
+
+
+def _ordered(reasons: Mapping[str, int]) -> dict[str, int]:
+    """Return the most frequent first; of equals, the first by name."""
+    return dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _reasons(tally: Judged) -> dict[str, int]:
