@@ -83,7 +83,11 @@ def expected(project: Project) -> tuple[dict[str, str], bytes]:
     return found
 
 
-def test_the_output_is_the_same_and_the_documents_are_gone(project: Project) -> None:
+@pytest.mark.parametrize("stream", ["", "web"])
+def test_the_output_is_the_same_and_the_documents_are_gone(stream: str, project: Project) -> None:
+    mix = project.config["mix"]
+    if stream:
+        mix["streams"] = {stream: {key: mix.pop(key) for key in ("attributes", "rules")}}
     once = expected(project)
     first = project.ok("run", "--per-shard")
     assert published(project) == once

@@ -254,7 +254,7 @@ def _run_per_shard(context: Context, options: ingest.Options, planned: PlannedIn
                 )
             mixed = [work for work, _ in shards.values()]
             count = len(mixed) + len(ahead.failed)
-            prepared = PreparedMix(settings, works=mixed, sets={"": mixed[0].sets}, shards=count)
+            prepared = PreparedMix(settings, works=mixed, sets={settings.streams[0].name: ahead.mix.sets}, shards=count)
             outcome = publishing.finish(context, prepared, ahead.failed, keeps=True)
     outcome.text = f"{ingested.text}\n\n{outcome.text}"
     return ingest.with_salvaged(outcome, ingested.data.salvaged, is_in_text=True)
