@@ -199,10 +199,10 @@ def test_an_error_that_native_code_makes_of_a_signal_is_the_interruption(number:
     """What is given up because of it, or asks for it by itself, has an error of its own."""
     script = f"""
 import signal, sys
-from toolkit import cli
+from toolkit import cli, interrupts
 
 def interrupted(options):
-    cli.note_signals(cli.Terminated)
+    interrupts.note_signals(interrupts.Terminated)
     signal.raise_signal({int(number)})
     raise RuntimeError("Query interrupted")
 

@@ -20,7 +20,7 @@ from tests.conftest import ROOT
 from tests.text.test_code_folder import open_folder
 from tests.waiting import PATIENCE
 from toolkit.text import normal_forms
-from toolkit.text.kernels.compiling import Compiled, compiled
+from toolkit.text.kernels.compiling import Compiled, compiled, with_imports
 from toolkit.text.kernels.machine_code import TESTED
 from toolkit.text.kernels.signatures import Float32s, Int64s, UInt64
 from toolkit.text.tokens import byte_level
@@ -146,7 +146,17 @@ def test_other_modules_are_part_of_the_source(place: Place) -> None:
 def test_code_that_reads_characters_is_made_anew_for_another_unicode() -> None:
     decorated = inspect.getclosurevars(normal_forms._lower_decomposed).nonlocals["result"]
     for function in (byte_level._encode, byte_level._remember, decorated):
-        assert "toolkit.text.unicode_table" in function._modules
+        assert "toolkit.text.unicode_table" in with_imports(function._modules)
+
+
+def test_modules_that_others_import_are_part_of_the_source() -> None:
+    assert {*with_imports(["toolkit.whole_corpus.near.kernel"])} >= {
+        "toolkit.text.unicode_table",
+        "toolkit.text.kernels.mixing",
+        "toolkit.text.kernels.intrinsics",
+        "toolkit.whole_corpus.near.comparison",
+    }
+    assert "toolkit.text.measures" in with_imports(["toolkit.text.kernels.measures"]), "from toolkit.text import …"
 
 
 def drop_rights() -> None:

@@ -32,12 +32,12 @@ class GappedRows(NamedTuple):
     gaps: Int64s
 
 
-_KERNEL, _USES = "toolkit.text.kernels.json_strings", ["toolkit.text.kernels.intrinsics"]
+_KERNEL = "toolkit.text.kernels.json_strings"
 _TEXTS = "int8* int64* int64* int64"
-_decode = Compiled(f"{_KERNEL}:decode", "int8* int64* int64", LineTable, "int64* int64*", uses=_USES)
-_encode = Compiled(f"{_KERNEL}:encode", _TEXTS, GappedRows, "int8* int64* int64*", uses=_USES)
-_check = Compiled(f"{_KERNEL}:check", _TEXTS, "int64*", uses=_USES)
-_trim = Compiled(f"{_KERNEL}:trim", _TEXTS, "int64 int64*", uses=_USES)
+_decode = Compiled(f"{_KERNEL}:decode", "int8* int64* int64", LineTable, "int64* int64*")
+_encode = Compiled(f"{_KERNEL}:encode", _TEXTS, GappedRows, "int8* int64* int64*")
+_check = Compiled(f"{_KERNEL}:check", _TEXTS, "int64*")
+_trim = Compiled(f"{_KERNEL}:trim", _TEXTS, "int64 int64*")
 
 
 class DecodedTexts(NamedTuple):

@@ -41,8 +41,6 @@ LETTER, DIGIT, LOCAL, SMALL_ROMAN, ROMAN, CLOSING = (1 << bit for bit in range(6
 ITEM, NUMBERED, MARKED = 1, 2, 4
 """Bits of what a line begins with or ends in."""
 
-_USES = ["toolkit.text.measures", "toolkit.text.unicode_table", "toolkit.text.words", "toolkit.text.kernels.words"]
-
 
 class Roles(NamedTuple):
     """Roles of bytes and characters: bits.
@@ -67,9 +65,9 @@ class WordCounts(NamedTuple):
 
 
 _within_lines = Compiled(
-    "toolkit.text.kernels.measures:within_lines", LineTable, "int64", Roles, Characters, "uint64* int64*", uses=_USES
+    "toolkit.text.kernels.measures:within_lines", LineTable, "int64", Roles, Characters, "uint64* int64*"
 )
-_line_edges = Compiled("toolkit.text.kernels.measures:line_edges", Words, "int64 int64*", Roles, "int64*", uses=_USES)
+_line_edges = Compiled("toolkit.text.kernels.measures:line_edges", Words, "int64 int64*", Roles, "int64*")
 _count_words = Compiled(
     "toolkit.text.kernels.measures:count_words",
     Words,
@@ -78,7 +76,6 @@ _count_words = Compiled(
     "float64*",
     WordCounts,
     "int64* float64*",
-    uses=_USES,
 )
 
 

@@ -44,8 +44,8 @@ number; all are (``isalnum``); all are punctuation or symbols; some is an ASCII 
 SEED, PRIME = 0xCBF29CE484222325, 0x9E3779B97F4A7C15
 
 _FIND = ("int8* int64 int64", Characters, "int64* int64* int64*")
-_unicode_words = Compiled("toolkit.text.kernels.words:unicode_words", *_FIND, uses=[__name__])
-_runs = Compiled("toolkit.text.kernels.words:runs", *_FIND, uses=[__name__])
+_unicode_words = Compiled("toolkit.text.kernels.words:unicode_words", *_FIND)
+_runs = Compiled("toolkit.text.kernels.words:runs", *_FIND)
 
 
 class Words(NamedTuple):

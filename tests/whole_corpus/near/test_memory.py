@@ -28,9 +28,10 @@ RESOLVE = """
 import json, sys
 from types import SimpleNamespace
 import numpy as np
-from toolkit.whole_corpus.kind import Work
+from toolkit.whole_corpus.kind import ResolveJob
 from toolkit.whole_corpus.near.components import (
-    Comparing, Layout, ShardPlace, ToPlan, connect, partitions_of, parts_of, plan_units, save_layout, scatter_pairs
+    Comparing, ResolutionLayout, ShardPlace, ToPlan, connect, partitions_of, parts_of, plan_units, save_layout,
+    scatter_pairs
 )
 
 def run(what, function, tasks):
@@ -45,10 +46,10 @@ def resolve(root, shards, rows, memory):
             objects += scatter_pairs(f"{root}/of-{len(objects)}", pairs, partitions, both=True)
     comparing = Comparing(bands=14, size=None, jaccard=0.8, containment=0.0, descending=False, ranks="", warn=0.5)
     places = [ShardPlace(folder=f"{root}/{i}/", rows=rows) for i in range(shards)]
-    save_layout(root, Layout(comparing=comparing, memory=memory, shards=places, own=0, fates=root))
+    save_layout(root, ResolutionLayout(comparing=comparing, memory=memory, shards=places, own=0, fates=root))
     record = SimpleNamespace(rows=rows)
     signed = [SimpleNamespace(number=i, record=record) for i in range(shards)]
-    found = connect(Work(signed, root, root, "", False, memory, run), root, objects, partitions, parts)
+    found = connect(ResolveJob(signed, root, root, "", False, memory, run), root, objects, partitions, parts)
     planned = [plan_units(ToPlan(part=part, folder=root), print) for part in range(parts)]
     return sum(found.values()), sum(each.components for each in planned), max(each.largest for each in planned)
 

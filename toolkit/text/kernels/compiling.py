@@ -16,6 +16,7 @@ import functools
 import importlib
 import importlib.util
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -65,6 +66,12 @@ def _paths() -> Iterator[str]:
     yield os.path.join(tempfile.gettempdir(), private_name())
 
 
+PACKAGES = ("toolkit.text", "toolkit.whole_corpus", "toolkit.learn", "taggers")
+"""Packages with compiled functions; what these import from elsewhere is no part of machine code."""
+
+_IMPORT = re.compile(
+    rf"^from ((?:{'|'.join(map(re.escape, PACKAGES))})(?:\.\w+)*) import (\([^)]*\)|.*)$".encode(), re.MULTILINE
+)
 SLOW = 0.5  # seconds after which the log says what compiling took
 
 _lock = threading.Lock()
@@ -74,12 +81,13 @@ class Compiled:
     """Function compiled when first called.
 
     It is made of what numba takes: numbers, loops, ``pointer[index]``; no negative index. What it calls is in its own
-    module or in those that are named. Called with arrays of the declared types, contiguous, and numbers.
+    module or in those that this imports, directly or not, from `PACKAGES`. Called with arrays of the declared types,
+    contiguous, and numbers.
 
     Args:
         reference: ``module:function``; the module is imported only to compile it.
         signature: types of the arguments, such as ``int64 float32*``, and records (see `signatures`).
-        uses: other modules whose code goes into it; those of its records need not be named.
+        uses: Modules from elsewhere whose code goes into it.
         plain: the function for Python itself, where nothing can be compiled; without one that is an error.
     """
 
@@ -91,7 +99,7 @@ class Compiled:
         self._types = signatures.types_of(signature)
         records = [record.__module__ for record in signatures.records_in(self._types)]
         own = [module.__name__ for module in (machine_code, signatures)]
-        self._modules = list(dict.fromkeys([reference.partition(":")[0], *uses, *records, __name__, *own]))
+        self._modules = [reference.partition(":")[0], *uses, *records, __name__, *own]
         self._call: Callable[..., None] | None = None
 
     def __call__(self, *arguments: Any) -> None:
@@ -142,7 +150,7 @@ class Compiled:
     def _key(self) -> str:
         """Return a digest of all sources of the machine code."""
         digest = xxhash.xxh3_64()
-        for name in self._modules:
+        for name in with_imports(self._modules):
             digest.update(_source_of(name))
         overrides = [os.environ.get(f"NUMBA_CPU_{name}", "") for name in ("NAME", "FEATURES")]
         digest.update("\0".join([*signatures.flat_types(self._types), *_machine(), *overrides, sys.version]).encode())
@@ -163,6 +171,30 @@ def _source_of(module: str) -> bytes:
     """Return the source of a module; of one that is imported, as it was when this was first asked: that is compiled."""
     with open(_file_of(module), "rb") as stream:
         return stream.read()
+
+
+def with_imports(modules: Sequence[str]) -> list[str]:
+    """Return modules and their imports from `PACKAGES`, direct or not, sorted."""
+    results, left = set[str](), [*modules]
+    while left:
+        if (module := left.pop()) not in results:
+            results.add(module)
+            left += _imports_of(module)
+    return sorted(results)
+
+
+@functools.cache
+def _imports_of(module: str) -> list[str]:
+    """Return the imports of a module from `PACKAGES`; packages have no code themselves."""
+    results = []
+    for match in _IMPORT.finditer(_source_of(module)):
+        name = match[1].decode()
+        if os.path.basename(_file_of(name)) != "__init__.py":
+            results.append(name)
+            continue
+        inside = (f"{name}.{part.decode()}" for part in re.findall(rb"\w+", match[2]))
+        results += [item for item in inside if item in sys.modules or importlib.util.find_spec(item)]
+    return results
 
 
 def _file_of(module: str) -> str:

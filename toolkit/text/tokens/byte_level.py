@@ -113,9 +113,8 @@ class TokenBuffer(NamedTuple):
 
 
 _KERNEL = "toolkit.text.tokens.kernel"
-_USES = ["toolkit.text.unicode_table", "toolkit.text.words", "toolkit.text.kernels.intrinsics"]
-_encode = Compiled(f"{_KERNEL}:encode", Texts, Division, Merges, PieceTable, MergeScratch, TokenBuffer, uses=_USES)
-_remember = Compiled(f"{_KERNEL}:remember", Texts, "int32*", PieceTable, uses=_USES)
+_encode = Compiled(f"{_KERNEL}:encode", Texts, Division, Merges, PieceTable, MergeScratch, TokenBuffer)
+_remember = Compiled(f"{_KERNEL}:remember", Texts, "int32*", PieceTable)
 
 
 class ByteLevel:

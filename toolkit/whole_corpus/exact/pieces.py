@@ -39,9 +39,7 @@ class Texts(NamedTuple):
     items: int
 
 
-_hashes = Compiled(
-    "toolkit.whole_corpus.exact.xxh3:hashes", Texts, "int8* uint64*", uses=["toolkit.text.kernels.intrinsics"]
-)
+_hashes = Compiled("toolkit.whole_corpus.exact.xxh3:hashes", Texts, "int8* uint64*")
 
 _SECRET = bytes.fromhex(
     "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221"

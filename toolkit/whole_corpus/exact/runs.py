@@ -81,9 +81,7 @@ class Numbered(NamedTuple):
     different: Int64s
 
 
-_number = Compiled(
-    "toolkit.whole_corpus.exact.kernel:number", Hashes, Table, Numbered, uses=["toolkit.text.kernels.intrinsics"]
-)
+_number = Compiled("toolkit.whole_corpus.exact.kernel:number", Hashes, Table, Numbered)
 
 
 def numbered(high: Array, low: Array | None, ranks: Array | None) -> tuple[Array, Array]:
@@ -135,9 +133,7 @@ BYTES = 64
 
 _SPARE = 1.1  # of the bits: what two hashes for all cost, and partitions that have some more hashes than others
 
-_fill = Compiled(
-    "toolkit.whole_corpus.exact.kernel:fill", Hashes, "uint64* int64 int64 uint8*", uses=["toolkit.text.kernels.mixing"]
-)
+_fill = Compiled("toolkit.whole_corpus.exact.kernel:fill", Hashes, "uint64* int64 int64 uint8*")
 
 
 def bits_of(keys: int, rate: float) -> int:

@@ -203,7 +203,6 @@ _find_shingles = Compiled(
     Characters,
     "int64*",
     Shingles,
-    uses=["toolkit.text.ngrams", "toolkit.text.kernels.mixing"],
 )
 
 
@@ -248,7 +247,6 @@ _find_signatures = Compiled(
     Functions,
     Room,
     "uint64* uint8*",
-    uses=["toolkit.text.ngrams", "toolkit.text.kernels.mixing"],
 )
 
 

@@ -238,7 +238,6 @@ _fingerprints = Compiled(
     Texts,
     Cut,
     "uint64* uint64*",
-    uses=["toolkit.text.kernels.mixing"],
 )
 _find_spans = Compiled("toolkit.whole_corpus.passages.kernel:spans", Texts, Cut, Compared, Spans)
 

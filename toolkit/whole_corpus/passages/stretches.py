@@ -84,7 +84,6 @@ _find = Compiled(
     "uint64*",
     StretchBuffers,
     "int64",
-    uses=["toolkit.text.kernels.mixing"],
 )
 _places = Compiled("toolkit.whole_corpus.passages.kernel:places", Texts, Cut, StretchBuffers, Places)
 

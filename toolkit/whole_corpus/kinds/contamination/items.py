@@ -253,7 +253,7 @@ class Table(NamedTuple):
 
 _hash_words = Compiled(f"{_KERNEL}:hash_words", "int8* int64* int64* int64", Characters, "uint64* uint64*")
 _hash_grams = Compiled(f"{_KERNEL}:hash_grams", "uint64* uint64* int64 int64 uint64* uint64*")
-_find = Compiled(f"{_KERNEL}:find", "uint64* uint64* int64* int64", Table, "int64* int64* int64*", uses=[__name__])
+_find = Compiled(f"{_KERNEL}:find", "uint64* uint64* int64* int64", Table, "int64* int64* int64*")
 _fill = Compiled(f"{_KERNEL}:fill", "uint64* int64 int64 int64 int64* uint64*")
 
 
