@@ -1,8 +1,10 @@
 """What all tests share: the command line in this process, the sample, and the larger data that may not be there."""
 
+import itertools
 import json
 import os
 import signal
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +38,19 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("hypothesis_profile", None) and hasattr(providers, "_get_local_constants"):
         none = providers._local_constants
         vars(providers)["_get_local_constants"] = lambda: none
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", metavar="I/N", help="run the I-th of N parts of the tests alone")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave a part of the tests: which one a test is in depends on its name alone."""
+    if part := config.getoption("--part"):
+        number, count = map(int, part.split("/"))
+        parts = [zlib.crc32(item.nodeid.encode()) % count == number - 1 for item in items]
+        config.hook.pytest_deselected(items=[item for item, mine in zip(items, parts, strict=True) if not mine])
+        items[:] = itertools.compress(items, parts)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -22,9 +22,9 @@ def swallow_errors() -> None:
     """Records that cannot be read count as not there."""
     strictly = json_files.load_strictly
 
-    def load(path: str, type_: Any, *rest: Any) -> Any:
+    def load(path: str, type_: Any, *rest: Any, **named: Any) -> Any:
         try:
-            return strictly(path, type_, *rest)
+            return strictly(path, type_, *rest, **named)
         except ToolkitError:
             return None
 
