@@ -193,8 +193,12 @@ def _imports_of(module: str) -> list[str]:
             results.append(name)
             continue
         inside = (f"{name}.{part.decode()}" for part in re.findall(rb"\w+", match[2]))
-        results += [item for item in inside if item in sys.modules or importlib.util.find_spec(item)]
+        results += filter(_is_module, inside)
     return results
+
+
+def _is_module(name: str) -> bool:
+    return name in sys.modules or importlib.util.find_spec(name) is not None
 
 
 def _file_of(module: str) -> str:
