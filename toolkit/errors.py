@@ -217,7 +217,11 @@ _BOUNDS = {
 
 
 def in_words(fault: str) -> str:
-    """Translate a message of msgspec: ``expected a whole number or null, got a text``."""
+    """Translate a message of msgspec: ``expected a whole number or null, got a text``.
+
+    >>> in_words("JSON is malformed: expected ','"), in_words("Expected `int | null`, got `str`")
+    ("JSON is malformed: expected ','", 'expected a whole number or null, got a text')
+    """
 
     def named(match: re.Match[str]) -> str:
         types = match[1].split(" | ")
@@ -226,7 +230,7 @@ def in_words(fault: str) -> str:
     text = re.sub(rf"`((?:\b(?:{'|'.join(_TYPES)})\b(?: \| )?)+)`", named, fault)
     for pattern, words in _BOUNDS.items():
         text = re.sub(pattern, words, text)
-    return (text[:1].lower() + text[1:]).replace("`", "")
+    return (text if text[:2].isupper() else text[:1].lower() + text[1:]).replace("`", "")
 
 
 def duration(seconds: float) -> str:

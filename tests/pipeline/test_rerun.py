@@ -163,6 +163,16 @@ def test_nothing_is_done_again_in_a_copy(pipeline: Project, tmp_path: Path, run:
     copy.ok("validate")
 
 
+def test_a_run_with_nothing_to_do_writes_no_file(project: Project) -> None:
+    project.ingest({"format": "jsonl", "from": [str(write_rows(project.root / "a.jsonl", [document("1", "a")]))]})
+    project.config["tag"] = {"shape-0": "line_shape"}
+    project.mixes({"drop": "line_shape.lines > 2"}, attributes=["shape-0"])
+    project.ok("run")
+    before = {path: path.stat() for root in (project.data, project.out) for path in root.rglob("*") if path.is_file()}
+    project.ok("run")
+    assert {path: path.stat().st_mtime_ns for path in before} == {path: s.st_mtime_ns for path, s in before.items()}
+
+
 def test_an_added_shard_is_the_only_one_tagged_and_is_in_the_next_mix(small: Project) -> None:
     small.ok("mix")
     ids = [row["id"] for row in small.output()]

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -366,3 +367,115 @@ def toolkit_types(fields: dict[str, Any]) -> Any:
     from toolkit.data.own_types import OwnTypes
 
     return OwnTypes(fields=fields)
+
+
+STAGES = '''"""Stages for tests."""
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+from toolkit import Document, Stage
+
+
+class Size(Stage):
+    """The length of a text; one that is taken down must not come here."""
+
+    def make(self, documents: Sequence[Document]) -> Sequence[int]:
+        return [len(each.metadata["title"]) + len(each.text) for each in documents]
+
+
+class Long(Stage):
+    """Whether a text is longer than the median."""
+
+    def extract(self, documents: Sequence[Document]) -> Sequence[int]:
+        return [len(each.metadata["title"]) + len(each.text) for each in documents]
+
+    def combine(self, values: Iterable[int]) -> float:
+        return statistics.median(values)
+
+    def finish(self, values: Sequence[int], whole: float) -> Sequence[bool]:
+        return [value > whole for value in values]
+'''
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_stages_and_duplicates_do_without_listed_documents_wherever_the_documents_are(
+    project: Project, in_place: bool
+) -> None:
+    texts = {"a": ["a very long secret, " * 9, "short"], "b": ["of middle length", "a very long secret, " * 9]}
+    for name, own in texts.items():
+        rows = [{"id": f"{name}{i}", "text": text, "metadata": {"title": ""}} for i, text in enumerate(own)]
+        write_rows(project.root / "in" / f"{name}.jsonl", rows)
+    (project.root / "own.py").write_text(STAGES)
+    (project.root / "list.txt").write_text("a0\n")
+    entry = {"format": "jsonl", "source": "s"}
+    where: dict[str, Any] = {"documents": {**entry, "path": f"{project.root}/in/*.jsonl"}}
+    project.config |= where if in_place else {"ingest": [{**entry, "from": [f"{project.root}/in/*.jsonl"]}]}
+    project.config |= {
+        "make": {
+            "size-0": {"stage": f"{project.root}/own.py:Size"},
+            "long-0": {"stage": f"{project.root}/own.py:Long"},
+        },
+        "dedup": {"exact-0": {"kind": "exact"}},
+    }
+    project.mixes({"drop": "exact.duplicate_of is not None"}, attributes=["exact-0", "size-0", "long-0"])
+    project.ok("run")
+    folder = "" if in_place else "s/"
+    names = [f"{folder}{name}.jsonl{'.jsonl' if in_place else ''}.gz" for name in "ab"]
+    left = project.data / ".toolkit" / "dedup" / "model-0" / "signatures" / names[0] / "examples"
+    left.parent.mkdir(parents=True, exist_ok=True)
+    left.write_text("what a killed training has gathered")
+    project.ok("takedown", project.root / "list.txt", "--apply")
+    assert not left.exists()
+    project("mix").fails(1, names[0], "toolkit dedup")
+
+    def values() -> dict[str, list[Any]]:
+        sets = ("exact-0", "size-0", "long-0")
+        return {name: [value for shard in names for value in project.values(name, shard)] for name in sets}
+
+    project.ok("run")
+    found = values()
+    lengths = [len(text) for own in texts.values() for text in own]
+    assert found == {
+        "exact-0": [{"exact": {"duplicate_of": None, "copies": number}} for number in (0, 1, 1, 1)],
+        "size-0": [{"size": length} for length in (0, *lengths[1:])],
+        "long-0": [{"long": long} for long in (False, False, False, True)],
+    }
+    assert [row["id"] for row in project.output()] == ["a1", "b0", "b1"]
+    project.ok("make", "--overwrite")
+    shutil.rmtree(project.attributes)
+    project.ok("run")
+    assert values() == found
+
+
+@pytest.mark.parametrize("lost", ["list", "an entry of the list", "record log", "end of the record log"])
+def test_a_lost_list_or_record_brings_no_document_back(project: Project, lost: str) -> None:
+    write_rows(project.root / "in" / "a.jsonl", [{"id": str(i), "text": f"text {i}"} for i in range(3)])
+    project.config["documents"] = {"format": "jsonl", "source": "s", "path": f"{project.root}/in/*.jsonl"}
+    project.config["tag"] = {"length-0": "length"}
+    project.mixes(attributes=["length-0"])
+    project.ok("run")
+    (project.root / "list.txt").write_text("1\n")
+    project.ok("takedown", project.root / "list.txt", "--apply")
+    project.ok("run")
+    project.config["mix"]["rules"] = [{"drop": "length.chars > 100"}]
+    kept = project.data / ".toolkit" / "takedown"
+    (path,) = kept.iterdir()
+    log = project.data / ".toolkit" / "record-log"
+    if lost.endswith("list"):
+        path.unlink() if lost == "list" else path.write_text("2\n")
+        for command in ("mix", "run", "status"):
+            project(command).fails(1, path.name, "with the sha256 of its name", "`toolkit takedown --apply` again")
+        project.ok("takedown", project.root / "list.txt", "--apply")
+    elif lost == "record log":
+        shutil.rmtree(log)
+    else:
+        for each in log.rglob("*.gz"):
+            each.write_bytes(each.read_bytes()[:60])
+    project.ok("run")
+    assert [row["id"] for row in project.output()] == ["0", "2"]
+    assert [bool(row["length"]["chars"]) for row in project.values("length-0", "a.jsonl.jsonl.gz")] == [
+        True,
+        False,
+        True,
+    ]

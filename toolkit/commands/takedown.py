@@ -322,9 +322,8 @@ def clear(work: ShardToClear, report: Report) -> None:
         records = {kind: msgspec.Raw(record) for kind, key in places if (record := log.get(kind, key))}
     begun = replace(work.record, pending=Pending(sorted(work.rows), records))
     log.save({(takedown.KIND, shard): msgspec.json.encode(begun)})
-    for name in dataset.sets():
-        if whole.load_record(dataset, name, shard):
-            log.forget([whole.place_of(name, shard)])
+    for name in whole.set_names(dataset):
+        log.forget([whole.place_of(name, shard), record_logs.place_in_set(name, shard)])
         remove_tree(join(whole.signatures_folder(dataset, name), shard))
     with Group(log) as group:
         clearing = _Clearing(work, records, group)
@@ -491,7 +490,7 @@ def _clear_aside(context: Context) -> list[str]:
     for folder in (dataset.bookkeeping, *map(work_folder, _outputs(context))):
         for name in CACHES:
             remove_tree(join(folder, name))
-    for name in dataset.sets():
+    for name in whole.set_names(dataset):
         root = whole.set_folder(dataset, name)
         for folder in {path.partition("/")[0] for path in list_files(root, hidden=True)}:
             if folder.startswith(whole.DECISIONS):

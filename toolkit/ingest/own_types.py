@@ -47,9 +47,10 @@ class InputTypes:
     stored: dict[str, StoredTypes]
 
     def store(self) -> None:
-        """Store the types."""
+        """Store the types; equal files stay as they are."""
         for path, stored_types in self.stored.items():
-            json_files.save(path, stored_types)
+            if json_files.load(path, StoredTypes) != stored_types:
+                json_files.save(path, stored_types)
 
 
 def types_of_inputs(works: Sequence[InputToIngest], dataset: Dataset) -> InputTypes:

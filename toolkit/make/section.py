@@ -30,6 +30,7 @@ from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, Joiner, JointBlock, in
 from toolkit.plugins import default_name
 from toolkit.records import sets
 from toolkit.records.sets import ShardAttributes
+from toolkit.records.takedown import empty, takedown_of
 from toolkit.rules.expressions import A_NAME, is_name
 from toolkit.storage.artifact import state as artifact_state
 from toolkit.storage.json_files import decoder_of
@@ -358,8 +359,12 @@ class _StageOutput(NamedTuple):
     stored: int
 
 
+_Numbered = dict[int, Document]
+"""Documents of a block by their number in the file."""
+
+
 class _RowMaker:
-    """Makes rows of blocks."""
+    """Makes rows of blocks. A stage is not asked about documents of the takedown lists."""
 
     def __init__(self, work: ShardToMake) -> None:
         self._work, self._entry, self._stage = work, work.entry, work.entry.stage()
@@ -367,31 +372,45 @@ class _RowMaker:
         self._joiner = Joiner(work.joined, set())
         several: Any = list
         self._decoder: msgspec.json.Decoder[Any] = decoder_of(several[self._entry.values()])
+        self._takedown = takedown_of(work.dataset)
+        self._empty = None if work.entry.root else empty(schema.from_annotation(self._entry.values(), work.entry.key))
 
     def __call__(self, block: JointBlock) -> _StageOutput:
-        documents, number = [], block.number
-        for document, number, lines, _ in self._joiner.rows(block):
-            self._give(document, lines, number)
-            documents.append(document)
-        try:
-            results = list(self._stage.make(documents))
-        except (ConfigError, Unreadable):
-            raise
-        except Exception as error:
-            raise self._blame(error, block, documents) from error
+        joined = list(self._joiner.rows(block))
+        listed = {*self._takedown.rows([row[0] for row in joined])} if self._takedown else set[int]()
+        documents: _Numbered = {row[1]: row[0] for i, row in enumerate(joined) if i not in listed}
+        for document, number, lines, _ in joined:
+            if number in documents:
+                self._give(document, lines, number)
+        results = self._values_of(documents) if documents else []
         rows, entries = [], []
         if self._entry.root:
             for item in results:
-                line = self._line(item, block, documents)
+                line = self._line(item, documents)
                 rows.append(line)
                 entries.append((row_index.entry_of(DOCUMENT_DECODER.decode(line), line), len(line)))
         else:
-            self._check(results, block, documents)
+            self._check(results, documents)
+            values = dict(zip(documents, results, strict=True))
             rows = [
-                _ENCODER.encode({"source": document.source, "id": document.id, "attributes": {self._entry.key: value}})
-                for document, value in zip(documents, results, strict=True)
+                _ENCODER.encode(
+                    {
+                        "source": document.source,
+                        "id": document.id,
+                        "attributes": {self._entry.key: values.get(number, self._empty)},
+                    }
+                )
+                for document, number, *_ in joined
             ]
-        return _StageOutput(rows, entries, len(documents), block.documents.stored)
+        return _StageOutput(rows, entries, len(joined), block.documents.stored)
+
+    def _values_of(self, documents: _Numbered) -> list[Any]:
+        try:
+            return list(self._stage.make([*documents.values()]))
+        except (ConfigError, Unreadable):
+            raise
+        except Exception as error:
+            raise self._blame(error, documents) from error
 
     def _give(self, document: Document, lines: Sequence[bytes], number: int) -> None:
         """Give a document the attributes of the stage."""
@@ -416,17 +435,17 @@ class _RowMaker:
                     id=document.id,
                 ) from None
 
-    def _check(self, values: list[Any], block: JointBlock, documents: Sequence[Document]) -> None:
+    def _check(self, values: list[Any], documents: _Numbered) -> None:
         """Check the number and type of values."""
         if len(values) != len(documents):
-            raise self._error(f"expected {len(documents)} values of `make`, got {len(values)}", block, documents)
+            raise self._error(f"expected {len(documents)} values of `make`, got {len(values)}", documents)
         if (fault := self._fault(values)) is None:
             return
-        for number, (document, value) in enumerate(zip(documents, values, strict=True), block.number + 1):
+        for (number, document), value in zip(documents.items(), values, strict=True):
             if own := self._fault([value]):
                 message = f"stage {self._entry.key}: expected values of its declared type, got {value!r:.200}: {own}"
                 raise DataError(message, path=self._work.joined.path, line=number, id=document.id)
-        raise self._error(f"expected values of its declared type, got: {fault}", block, documents)
+        raise self._error(f"expected values of its declared type, got: {fault}", documents)
 
     def _fault(self, values: list[Any]) -> str | None:
         """Return the reason for values of another type, or None."""
@@ -438,36 +457,36 @@ class _RowMaker:
             return "NaN and infinity are no numbers of JSON"
         return None
 
-    def _line(self, document: Any, block: JointBlock, documents: Sequence[Document]) -> bytes:
+    def _line(self, document: Any, documents: _Numbered) -> bytes:
         """Return the row of a new document."""
         if not (isinstance(document, Document) and document.id and document.source):
             got = type(document).__name__ if not isinstance(document, Document) else "one without id or source"
-            raise self._error(f"expected documents with id, text and source, got {got}", block, documents)
+            raise self._error(f"expected documents with id, text and source, got {got}", documents)
         if document.row:  # `with_text` keeps all other fields
             return document.row
         row = {"id": document.id, "text": document.text, "source": document.source}
         try:
             line = _ENCODER.encode(row | ({"metadata": document.metadata} if document.metadata else {}))
         except (TypeError, ValueError, RecursionError) as error:
-            raise self._error(f"document {document.id!r:.200} cannot be JSON: {error}", block, documents) from None
+            raise self._error(f"document {document.id!r:.200} cannot be JSON: {error}", documents) from None
         if has_no_number(msgspec.to_builtins(document.metadata)):
             message = f"metadata of document {document.id!r:.200}: NaN and infinity are no numbers of JSON"
-            raise self._error(message, block, documents)
+            raise self._error(message, documents)
         return line
 
-    def _blame(self, error: Exception, block: JointBlock, documents: Sequence[Document]) -> DataError:
+    def _blame(self, error: Exception, documents: _Numbered) -> DataError:
         """Return the error of the first failing document."""
-        for number, document in enumerate(documents, block.number + 1):
+        for number, document in documents.items():
             try:
                 list(self._stage.make([document]))
             except Exception as own:
                 message = f"stage {self._entry.key} failed: {type(own).__name__}: {own}"
                 return DataError(message, path=self._work.joined.path, line=number, id=document.id)
         message = f"failed on {len(documents)} documents together: {type(error).__name__}: {error}"
-        return self._error(message, block, documents)
+        return self._error(message, documents)
 
-    def _error(self, message: str, block: JointBlock, documents: Sequence[Document]) -> DataError:
+    def _error(self, message: str, documents: _Numbered) -> DataError:
         """Return an error about a block, at its first document."""
-        first = documents[0].id if documents else None
+        line, first = next(iter(documents.items()))
         message = f"stage {self._entry.key}: {message}"
-        return DataError(message, path=self._work.joined.path, line=block.number + 1, id=first)
+        return DataError(message, path=self._work.joined.path, line=line, id=first.id)

@@ -8,6 +8,7 @@ Ingest, taggers, stages of the whole dataset and mixes ask `takedown_of` for the
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,10 +20,12 @@ from toolkit.data.metadata_fields import DOCUMENT, METADATA
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.schema import Type, from_json
 from toolkit.data.urls import url_of
+from toolkit.errors import DataError
 from toolkit.records.left_out import identity
 from toolkit.records.sets import OutputState
 from toolkit.session import current
-from toolkit.storage.paths import join
+from toolkit.storage.artifact import stored_sha256
+from toolkit.storage.paths import exists, join, list_files
 
 KIND = "takedown"
 """Kind of the records in the record log of a dataset."""
@@ -144,8 +147,14 @@ class ClearedShard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lists_of(dataset: Dataset) -> list[str]:
-    """Return the sha256 of each list of a dataset, sorted."""
-    return record_logs.of(dataset).load(KIND, "", list[str]) or []
+    """Return the sha256 of each list of a dataset, sorted. Without a record, which may be lost, they are its files."""
+    folder = join(dataset.bookkeeping, KIND)
+    recorded = record_logs.of(dataset).load(KIND, "", list[str])
+    return recorded or current().get_or_make((lists_of, folder), partial(_files_in, folder))
+
+
+def _files_in(folder: str) -> list[str]:
+    return [name[:64] for name in list_files(folder) if re.fullmatch(r"[0-9a-f]{64}\.txt", name)]
 
 
 def list_path(dataset: Dataset, sha256: str) -> str:
@@ -154,8 +163,22 @@ def list_path(dataset: Dataset, sha256: str) -> str:
 
 
 def paths_of(dataset: Dataset) -> list[str]:
-    """Return the paths of the lists of a dataset."""
-    return [list_path(dataset, sha256) for sha256 in lists_of(dataset)]
+    """Return the paths of the lists of a dataset; their content is compared once a command.
+
+    Raises:
+        DataError: for a missing or damaged list: documents that it named would come back.
+    """
+    paths = {sha256: list_path(dataset, sha256) for sha256 in lists_of(dataset)}
+    for sha256, path in paths.items():
+        got = current().get_or_make((list_path, path), partial(_sha256_of, path))
+        if got != sha256:
+            remedy = "restore it, or give the list to `toolkit takedown --apply` again"
+            raise DataError(f"expected the takedown list with the sha256 of its name, got {got}; {remedy}", path=path)
+    return list(paths.values())
+
+
+def _sha256_of(path: str) -> str:
+    return stored_sha256(path) if exists(path) else "no such file"
 
 
 def takedown_of(dataset: Dataset) -> Takedown | None:

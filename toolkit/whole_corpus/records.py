@@ -19,9 +19,13 @@ from toolkit.data.row_index import ShardState
 from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
 from toolkit.execution.executors import Run
 from toolkit.session import cached
+from toolkit.storage import store_of
 from toolkit.storage.artifact import Artifact, FileRecord, state, stored_sha256
 from toolkit.storage.paths import absolute, join, parent_of
 from toolkit.storage.record_log import RecordKey
+
+FOLDER = "dedup"
+"""Folder of these sets in the bookkeeping of a dataset."""
 
 NAMES = "names.jsonl.gz"
 """Of each row ``{"source":…,"id":…}``, in order: what is needed of the documents to write attributes."""
@@ -230,7 +234,13 @@ def load_layout(path: str, type: Any) -> Any:
 
 def set_folder(dataset: Dataset, set_name: str) -> str:
     """Return the folder of a set of the whole corpus."""
-    return join(dataset.bookkeeping, "dedup", set_name)
+    return join(dataset.bookkeeping, FOLDER, set_name)
+
+
+def set_names(dataset: Dataset) -> list[str]:
+    """Return the names of the sets of the whole corpus; those of unfinished models, too."""
+    root = join(dataset.bookkeeping, FOLDER)
+    return store_of(root).folders(root)
 
 
 def signatures_folder(dataset: Dataset, set_name: str) -> str:

@@ -14,10 +14,12 @@ import xxhash
 from toolkit.config.plugin_code import recorded_code
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigNode, ConfigStruct, convert
+from toolkit.data import schema
 from toolkit.errors import ConfigError, DataError, Unreadable, in_words
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.make.stage import STAGES, Stage, item_of, made_of_each, result_of
+from toolkit.records.takedown import empty
 from toolkit.storage.json_files import decoder_of
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join
@@ -82,16 +84,20 @@ class Make(Kind, kw_only=True):
 
     def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
         """Yield the value of each document."""
-        stage, first = self.configured(), 0
+        stage, type_ = self.configured(), self.value_type()
         whole = decoder_of(result_of(stage.combine)).decode(read_sealed(join(fates, WHOLE)))
-        rows = (value for _, value in _extracted(stage, signed))
+        none = empty(schema.from_annotation(type_, signed.shard))
+        rows = enumerate(_extracted(stage, signed), 1)
         while some := [*islice(rows, BLOCK_ROWS)]:
+            numbers = [number for number, (counts, _) in some if counts]
+            own = [value for _, (counts, value) in some if counts]
             try:
-                yield from checked(stage, "finish", self.value_type(), _finished(stage, some, whole), len(some))
+                results = checked(stage, "finish", type_, _finished(stage, own, whole), len(own)) if own else []
             except DataError as error:
                 path = signed.dataset.shard_path(signed.shard)
-                raise DataError(error.message, path=path, line=first + (error.line or 1)) from error
-            first += len(some)
+                raise DataError(error.message, path=path, line=numbers[(error.line or 1) - 1]) from error
+            values = dict(zip(numbers, results, strict=True))
+            yield from (values.get(number, none) for number, _ in some)
 
 
 def _finished(stage: Stage, values: list[Any], whole: Any) -> list[Any]:
@@ -122,7 +128,7 @@ def checked(stage: Stage, function: str, type_: Any, values: list[Any], count: i
 
 
 class _Extracting(Signer):
-    """Writes the extracted value of each document, and if it competes."""
+    """Writes the extracted value of each document; null for one of the takedown lists, which does not compete."""
 
     def __init__(self, kind: Make, files: Files) -> None:
         super().__init__(kind, files)
@@ -134,7 +140,9 @@ class _Extracting(Signer):
 
     def add(self, block: TextBlock) -> None:
         documents = list(block.documents)
-        for number, document in enumerate(documents):
+        competing = [number for number, competes in enumerate(block.competes) if competes]
+        for number in competing:
+            document = documents[number]
             try:
                 for field in self._fields:
                     document.give(field.text, field.of(document))
@@ -145,15 +153,17 @@ class _Extracting(Signer):
             except (DataError, msgspec.ValidationError) as error:
                 message = f"stage {type(self._stage).__name__}: {in_words(str(error))}"
                 raise DataError(message, line=block.first + number + 1, id=document.id) from None
-        for first in range(0, len(documents), BLOCK_ROWS):
-            some = documents[first : first + BLOCK_ROWS]
+        by_number: dict[int, Any] = {}
+        for first in range(0, len(competing), BLOCK_ROWS):
+            numbers = competing[first : first + BLOCK_ROWS]
+            some = [documents[number] for number in numbers]
             try:
                 values = checked(self._stage, "extract", self._type, self._extract(some), len(some))
             except DataError as error:
-                number = (error.line or 1) - 1
-                raise DataError(error.message, line=block.first + first + number + 1, id=some[number].id) from error
-            counts = block.competes[first : first + BLOCK_ROWS]
-            self._output.write_rows([_ENCODER.encode(row) for row in zip(counts, values, strict=True)])
+                number = numbers[(error.line or 1) - 1]
+                raise DataError(error.message, line=block.first + number + 1, id=documents[number].id) from error
+            by_number |= dict(zip(numbers, values, strict=True))
+        self._output.write_rows([_ENCODER.encode((i in by_number, by_number.get(i))) for i in range(len(documents))])
 
     def _extract(self, documents: list[Any]) -> list[Any]:
         """Return the values of some documents; an error is that of the first document with which it fails."""
@@ -201,8 +211,8 @@ def combine_values(work: _ToCombine, report: Report) -> str:
 
 
 def _extracted(stage: Stage, signed: SignedShard) -> Iterator[tuple[bool, Any]]:
-    """Yield the extracted value of each document, and if it competes."""
+    """Yield the extracted value of each document, and if it has one."""
     pair: Any = tuple
-    type_ = pair[bool, item_of(stage.extract)]
+    type_ = pair[bool, item_of(stage.extract) | None]
     with Lines(signed.path(EXTRACTED), sys.maxsize) as lines:
         yield from map(decoder_of(type_).decode, chain.from_iterable(lines.blocks()))
