@@ -9,7 +9,7 @@ import pytest
 
 from tests.pipeline.conftest import Project, attributes, document, inputs_of, read_rows, tree, write_rows
 from toolkit.mix.effects import summary
-from toolkit.records.left_out import Tally, too_many
+from toolkit.records.left_out import Items, Tally
 
 pytestmark = pytest.mark.slow
 
@@ -343,9 +343,9 @@ def test_what_is_trimmed_and_records_that_are_no_documents_are_no_damage(project
         "charset.guessed": 9,
     }
     record = Tally(counts=counts)
-    assert not too_many([record], ".toolkit"), "100 of 1,000 items"
+    assert not Items([record]).too_many(".toolkit"), "100 of 1,000 items"
     counts["rejected.record"] = 101
-    assert too_many([record], ".toolkit")
+    assert Items([record]).too_many(".toolkit")
 
 
 def test_a_mapping_that_matches_nothing_is_no_success(project: Project) -> None:

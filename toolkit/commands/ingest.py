@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -36,6 +37,7 @@ from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.records.left_out import Verdict
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
 from toolkit.stages.disk_quota import DiskEstimate, DiskUse
+from toolkit.stages.running import skip_finished
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage import store_of
 from toolkit.storage.paths import work_folder
@@ -521,20 +523,13 @@ def _ingest(
     step, function = "ingest", Work(one_pass.ingest, one_pass.ingest_together)
     if ahead.deletes:
         step, function = "run", Work(one_pass.pass_input)
-    summary, finished = _Summary(), Finished()
+    summary, todo, finished = _Summary(), works, Finished()
     with ahead.lease(context):
-        todo, former = works, failed_tasks.keys()
         if not ahead.deletes:
-            todo = []
             with context.dataset.listing_cache(ingest_section.set_schemas(context.entries)):
-                for work, outcome in results_of(ingesting.cached_outcome, works):
-                    if outcome is None:
-                        todo.append(work)
-                        continue
-                    summary.add(work, outcome)
-                    finished.add(outcome.documents, work.size)
-                    if work.key in former:
-                        failed_tasks.forget(work.key)
+                todo, finished = skip_finished(
+                    works, ingesting.cached_outcome, failed_tasks, attrgetter("size"), summary.add
+                )
         tasks = [Task(task_name(work), ahead.of(work), key=work.key) for work in todo]
         is_near = [store_of(work.path).can_list for work in todo]
         near = [replace(task, size=task.payload.input.size) for task in compress(tasks, is_near)]
@@ -544,13 +539,12 @@ def _ingest(
         def needs(task: Task[InputToPass]) -> DiskEstimate | None:
             return context.disk.of_input(task.payload.input)
 
-        run = partial(context.run, step, function, unit=unit, failed=failed_tasks, needs=needs)
-        context.finished = finished
+        run = partial(context.run, step, unit=unit, failed=failed_tasks, needs=needs)
         spreads = bool(ahead.tag or ahead.mix or ahead.sign)
-        results = run(near, spreads=spreads) if near or not far else []
+        results = run(function, near, spreads=spreads, finished=finished) if near or not far else []
         if far:
             connections = min(task.payload.input.entry.settings().connections for task in far)
-            results += run(far, at_once=connections)
+            results += run(replace(function, at_once=connections), far)
     summary.failed = failures(results)
     outcomes = {result.name: result.value for result in results if result.value}
     for task in tasks:
@@ -616,7 +610,9 @@ def _progress(look: Look) -> Iterator[Progress]:
             notes.extend(record.salvaged)
             yield record
 
-    refused = left_out.too_many(with_notes(ingested.load_all(context.dataset).values()), context.dataset.bookkeeping)
+    refused = left_out.Items(with_notes(ingested.load_all(context.dataset).values())).too_many(
+        context.dataset.bookkeeping
+    )
     yield Progress(
         "ingest",
         "ingest",

@@ -22,7 +22,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.describe.provenance import counted
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount, few
 from toolkit.execution.executors import Task
-from toolkit.execution.grouped import Finished, ShardDone, tasks_of
+from toolkit.execution.grouped import shard_tasks
 from toolkit.mix import bindings, join, lock, publish, stage
 from toolkit.mix.effects.counts import added
 from toolkit.mix.joined_sets import JoinedSet
@@ -34,6 +34,7 @@ from toolkit.records.failures import FailureRecords
 from toolkit.records.origins import Origin
 from toolkit.stages.context import Context, Outcome, with_share
 from toolkit.stages.disk_quota import DOCUMENT, FILES, NO_DISK, DiskEstimate, DiskUse, EstimateOf, text_of
+from toolkit.stages.running import skip_finished
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.stages.state import state_of
 from toolkit.storage import artifact
@@ -379,24 +380,17 @@ def _encode(context: Context, prepared: PreparedMix, *, whole: bool) -> tuple[Ma
         publish.finish_interrupted(output)
     with stage.looking(settings):
         manifest = unchanged_manifest(listed) if whole and listed and not prepared.unreadable else None
-        is_done = manifest or (not whole and is_unchanged(listed))
-        failure_records, finished = FailureRecords(work_folder(output), "mix"), Finished()
-        former = set[str]() if is_done else failure_records.keys()
-        todo, outcomes = list[bindings.ShardToMix](), list[ShardDone | None]()
-        for work, outcome in results_of(stage.as_it_was, () if is_done else listed):
-            if outcome is None or context.quota:  # which counts what the output of a finished shard needs
-                todo.append(work)
-                outcomes.append(outcome)
-                continue
-            finished.add(outcome.documents, size_of(work.path))
-            if work.key in former:
-                failure_records.forget(work.key)
-        tasks = tasks_of(todo, todo, outcomes)
-    if manifest:
-        return manifest, False, []
-    needs, context.finished = _needs(context, tasks), finished
+        if manifest:
+            return manifest, False, []
+        failure_records = FailureRecords(work_folder(output), "mix")
+        works = listed if whole or not is_unchanged(listed) else []
+        todo, finished = skip_finished(works, stage.as_it_was, failure_records, lambda work: size_of(work.path))
+        tasks = shard_tasks(todo)
+    needs = _needs(context, tasks)
     stage.records_of(output, settings.stage_digest())  # which the end of the command will merge
-    results = context.run("mix", stage.WORK, tasks, spreads=True, failed=failure_records, needs=needs)
+    results = context.run(
+        "mix", stage.WORK, tasks, spreads=True, failed=failure_records, needs=needs, finished=finished
+    )
     if whole:
         failure_records.keep_only(chain((work.key for work in listed), prepared.unreadable))
     broken = {work.key: result.failure.message for work, result in zip(todo, results, strict=True) if result.failure}

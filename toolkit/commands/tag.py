@@ -18,12 +18,13 @@ from toolkit.data.documents import Document
 from toolkit.data.excerpts import escaped
 from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError, ToolkitError, amount, short
-from toolkit.execution.grouped import Finished, shard_tasks
+from toolkit.execution.grouped import shard_tasks
 from toolkit.ingest import section as ingest_section
 from toolkit.records.failures import FailureRecords
 from toolkit.records.sets import SetSchema, is_recorded
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
 from toolkit.stages.disk_quota import ATTRIBUTES, FILES, DiskUse
+from toolkit.stages.running import skip_finished
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.threads import results_of
 from toolkit.tag import declared
@@ -155,32 +156,28 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     failure_records = FailureRecords(dataset, "tag")
     with context.lease(dataset.bookkeeping, dataset.attributes, tagging.holds(whole.settings)):
         declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
-        finished, todo, retagged = Finished(), list[tagging.ShardToTag](), 0
         with dataset.listing_cache(tagging.sets_of(plan)):
-            sizes, former = dataset.sizes(), failure_records.keys()
-            for work, outcome in results_of(tagging.as_it_was, works):
-                if outcome is None:
-                    todo.append(work)
-                    continue
-                finished.add(outcome.documents, sizes.get(work.shard))
-                retagged += work.shard in tagged
-                if work.shard in former:
-                    failure_records.forget(work.shard)
+            sizes = dataset.sizes()
+            todo, finished = skip_finished(
+                works, tagging.as_it_was, failure_records, lambda work: sizes.get(work.shard)
+            )
             tasks = shard_tasks(todo, sizes=sizes)
-            del sizes
-        context.finished = finished
+            sizes.clear()
         needs = context.disk.estimates(
             tasks, partial(_bytes_of_shard, share=_bytes_per_text(context).attributes, overwrite=options.overwrite)
         )
-        results = context.run("tag", tagging.WORK, tasks, spreads=True, failed=failure_records, needs=needs)
+        results = context.run(
+            "tag", tagging.WORK, tasks, spreads=True, failed=failure_records, needs=needs, finished=finished
+        )
     if not context.in_part:
         failure_records.keep_only(shards)
     broken = {work.shard for work, result in zip(todo, results, strict=True) if result.failure}
     context.failed.update(broken)
     complete = [shard for shard in shards if shard not in broken] if broken else shards
     successes = [result.value for result in results if result.value]
+    retagged = {shard for shard in complete if shard in tagged}
     written = {
-        name: retagged + sum(name in item.written or item.shard in tagged for item in successes) for name in plan.sets
+        name: len(retagged.union(item.shard for item in successes if name in item.written)) for name in plan.sets
     }
     documents = sum(finished.documents) + sum(item.documents for item in successes)
     return _outcome(dataset, plan, complete, documents, written, failed=failures(results), unfinished=unfinished)

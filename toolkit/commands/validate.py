@@ -269,7 +269,7 @@ class _Validator:
             self.findings += [str(state.error)] if state.error else []
         if self.options.first is None and self.options.shard is None:
             self.findings += whole_dataset.check_ingested(dataset, mine)
-            self.findings += map(str, left_out.too_many(ingested.load_undamaged(dataset), dataset.bookkeeping))
+            self.findings += map(str, left_out.Items(ingested.load_undamaged(dataset)).too_many(dataset.bookkeeping))
             self.findings += [
                 f"{path}: expected to be ingested, it failed or was interrupted"
                 for path in ingested.unfinished(dataset)

@@ -152,10 +152,12 @@ class Work(Generic[P, R]):
     Attributes:
         alone: Function of a task.
         together: Function of a group of small ones; None to run each by itself.
+        at_once: Largest number of tasks at a time, if not the number of processes.
     """
 
     alone: Callable[[P, Report], R]
     together: Together[P, R] | None = None
+    at_once: int | None = None
 
     def in_groups(self, tasks: list[Task[P]], cores: int) -> list[Task[Any]]:
         """Return tasks, small ones grouped, in enough groups for all processes."""

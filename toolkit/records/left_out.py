@@ -4,7 +4,7 @@
 
 Ids that are UUIDs are kept as bytes and URLs stand together, so that an item takes about 30 bytes. Ids and URLs are
 bounded (`LONGEST`), and so is what is held in memory (`ITEMS`). An entry of which too much was rejected is refused
-(`too_many`).
+(`Items.too_many`).
 """
 
 import base64
@@ -325,24 +325,17 @@ def read_items(counts: Mapping[str, int]) -> int:
     return sum(n for name, n in counts.items() if name not in _NO_ITEMS and (name in _ITEMS or name.startswith(_KINDS)))
 
 
-def too_many(inputs: Iterable[Judged], bookkeeping: str) -> list[Verdict]:
-    """Return a verdict for each entry with too many rejected items, sorted.
+class Items:
+    """The items of all entries, counted input by input.
 
     Args:
-        inputs: Records, or tallies, of all inputs.
-        bookkeeping: Folder of the records and reject files.
+        inputs: Records, or tallies, of the first inputs.
     """
-    items = Items()
-    for input_ in inputs:
-        items.add(input_)
-    return items.too_many(bookkeeping)
 
-
-class Items:
-    """The items of all entries, counted input by input."""
-
-    def __init__(self) -> None:
+    def __init__(self, inputs: Iterable[Judged] = ()) -> None:
         self._entries: dict[str, _Items] = {}
+        for input_ in inputs:
+            self.add(input_)
 
     def add(self, tally: Judged) -> None:
         """Add an input."""
@@ -351,7 +344,11 @@ class Items:
         self._entries[tally.entry].add(tally)
 
     def too_many(self, bookkeeping: str) -> list[Verdict]:
-        """Return a verdict for each entry with too many rejected items."""
+        """Return a verdict for each entry with too many rejected items, sorted.
+
+        Args:
+            bookkeeping: Folder of the records and reject files.
+        """
         entries = sorted(self._entries.items())
         return [verdict for name, items in entries if (verdict := items.judged(name, bookkeeping))]
 

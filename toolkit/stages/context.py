@@ -321,7 +321,7 @@ class Context(Running):
             ingest_records.check_documents(self.entries, inputs.values())
         if lost := lost_shards(dataset, results, inputs, lambda shard: self.is_mine(dataset, shard)):
             raise DataError("\n".join(lost.values()))
-        refused = list(map(str, left_out.too_many(inputs.values(), dataset.bookkeeping)))
+        refused = list(map(str, left_out.Items(inputs.values()).too_many(dataset.bookkeeping)))
         if refused and judges and not self.only_warns:
             raise DataError("\n".join(refused))
         self.warn(refused)

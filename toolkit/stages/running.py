@@ -5,14 +5,15 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from toolkit.command_line import Options
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError, indented
 from toolkit.execution import grouped, leases, workers
-from toolkit.execution.executors import Executor, Failure, P, R, Report, Result, Task, always_start
+from toolkit.execution.executors import Executor, Failure, P, R, Report, Result, Task, TaskOutcome, always_start
 from toolkit.execution.executors.in_process import InProcess
+from toolkit.execution.grouped import W
 from toolkit.execution.progress import Progress
 from toolkit.interrupts import pause
 from toolkit.records.failures import FailureRecord, FailureRecords
@@ -21,6 +22,9 @@ from toolkit.stages.disk_quota import DiskQuota, EstimateOf
 from toolkit.storage import ephemeral
 from toolkit.storage.paths import work_folder
 from toolkit.storage.record_log import RecordLog
+from toolkit.storage.threads import results_of
+
+OutcomeT = TypeVar("OutcomeT", bound=TaskOutcome)
 
 
 def merge(log: RecordLog, leases_folder: str, *, forgive: bool = False) -> None:
@@ -51,6 +55,34 @@ def merge(log: RecordLog, leases_folder: str, *, forgive: bool = False) -> None:
             log.merge(forgive=forgive)
 
 
+def skip_finished(
+    works: Iterable[W],
+    outcome_of: Callable[[W], OutcomeT | None],
+    failed: FailureRecords,
+    size_of: Callable[[W], int | None],
+    note: Callable[[W, OutcomeT], object] = lambda work, outcome: None,
+) -> tuple[list[W], grouped.Finished]:
+    """Return the unfinished works of a step; count the others, and forget their failures.
+
+    Args:
+        works: Works of the step.
+        outcome_of: Function that returns the outcome of finished work, else None.
+        failed: Record of failures.
+        size_of: Function that returns the stored bytes of an input.
+        note: Function to call with finished work and its outcome.
+    """
+    former, rest, finished = failed.keys(), list[W](), grouped.Finished()
+    for work, outcome in results_of(outcome_of, works):
+        if outcome is None:
+            rest.append(work)
+            continue
+        note(work, outcome)
+        finished.add(outcome.documents, size_of(work))
+        if work.key in former:
+            failed.forget(work.key)
+    return rest, finished
+
+
 @dataclass
 class _Stage:
     """A running stage: the keys of its tasks, and groups, by name; the started ones."""
@@ -69,7 +101,6 @@ class Running:
         source: YAML node of the configuration.
         session: Session of the command.
         stage: Position among the stages of a run: ``2 of 3``; empty if it is the only one.
-        finished: Tasks of the next step that were done before, for its progress.
         failures: Failures of the one pass, by stage and key: a stage reports them, and does not start these tasks.
     """
 
@@ -78,7 +109,6 @@ class Running:
     source: ConfigNode
     session: Session = field(default_factory=current)
     stage: str = ""
-    finished: grouped.Finished = field(default_factory=grouped.Finished)
     failures: dict[tuple[str, str], Failure] = field(default_factory=dict)
     _stages: dict[str, _Stage] = field(default_factory=dict)
     _progress: Progress | None = None
@@ -103,9 +133,9 @@ class Running:
         unit: str = "shards",
         *,
         spreads: bool = False,
-        at_once: int | None = None,
         failed: FailureRecords | None = None,
         needs: EstimateOf | None = None,
+        finished: grouped.Finished | None = None,
     ) -> list[Result[R]]:
         """Run tasks on the configured executor, with progress; return results in the order of the tasks.
 
@@ -116,9 +146,9 @@ class Running:
             tasks: Tasks to run.
             unit: Noun for tasks.
             spreads: True if a task can use several processes; its payload gives the number.
-            at_once: Largest number of tasks at a time, if not the number of processes.
             failed: Record of failures, by the keys of the tasks.
             needs: Estimates of the tasks on disk, with a bound.
+            finished: Tasks of the step that were done before, for progress.
 
         Raises:
             QuotaExceeded: if that is too much.
@@ -146,7 +176,7 @@ class Running:
         sizes = {task.name: task.size for task in listed}
         quiet = self.options.quiet
         title = ": ".join(part for part in (self.stage, step) if part)
-        finished, self.finished = self.finished, grouped.Finished()
+        finished = finished or grouped.Finished()
         all_sizes = chain(sizes.values(), finished.sizes)
         with Progress(title, all_sizes, unit, quiet=quiet, watch=self.options.watch, more=self._here) as progress:
             self._progress = progress
@@ -164,7 +194,7 @@ class Running:
                     self._note(failed, task.key, output[task.name])
 
             failures: Iterator[Result[R]] = (Result(name, failure=why) for name, why in early_failures.items())
-            for result in chain(failures, work.results(partial(self._results, executor, at_once), pending)):
+            for result in chain(failures, work.results(partial(self._results, executor), pending)):
                 output[result.name] = result
                 if quota:
                     quota.end(result.name)
@@ -179,14 +209,14 @@ class Running:
         return [output[task.name] for task in listed]
 
     def _results(
-        self, executor: Executor, at_once: int | None, work: grouped.Work[Any, Any], tasks: list[Task[Any]]
+        self, executor: Executor, work: grouped.Work[Any, Any], tasks: list[Task[Any]]
     ) -> Iterator[Result[Any]]:
         """Yield the results of tasks, with fresh records; keep no index if nothing is kept."""
         self.session.begin()
         within: Callable[[Any, Report], Any] = (
             work if self.options.keeps_indexes else partial(ephemeral.with_ephemeral_records, work)
         )
-        for result in executor.run(InSession(self.session.part(), within), tasks, at_once=at_once):
+        for result in executor.run(InSession(self.session.part(), within), tasks, at_once=work.at_once):
             if answer := result.value:
                 self.session.hosts |= answer.hosts
             yield replace(result, value=answer and answer.value)
