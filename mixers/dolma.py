@@ -5,7 +5,7 @@ dataset: its documents are below ``documents/``.
 """
 
 from collections.abc import Collection, Iterable
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -28,6 +28,7 @@ class Dolma(Labelling, Writer):
             an output for each shard, with the same name
         discard: top-level fields that are left out (`[attributes, created]`)
         min_text_length: leave out documents with less text: UTF-8 bytes, without white space around it
+        sort_keys: keys in alphabetical order, the last part `.json.gz`, as Dolma's mixer writes them
     """
 
     FIELDS = True
@@ -38,9 +39,7 @@ class Dolma(Labelling, Writer):
     layout: Literal["dataset", "mixer", "inputs"] = "dataset"
     discard: tuple[str, ...] = ()
     min_text_length: int = 0
-    sort_keys: Annotated[
-        bool, msgspec.Meta(description="as Dolma's mixer: keys in alphabetical order, the last part `.json.gz`")
-    ] = False
+    sort_keys: bool = False
 
     def takes_all(self) -> bool:
         return bool(self.attributes)

@@ -15,7 +15,7 @@ labels are read. 23.01: oscar-io 0.4 (``v3/types/document.rs``) and the document
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
 import msgspec
 
@@ -87,7 +87,11 @@ class Oscar(Writer):
         identification: the attribute with label and prob of the document
         sentence_identifications: the attribute with label and prob, or null, of each line
         annotation: an attribute with a list of annotations (`oscar.annotation`); those of rules follow
+        harmful_pp: an attribute with a number (`oscar.harmful_pp`), for 23.01
+        tlsh: an attribute with a text (`oscar.tlsh`), for 23.01
+        categories: an attribute with a list of texts (`oscar.categories`), for 23.01
         labels: label -> the label to write instead; default: for 23.01 `{als: gsw, eml: x-eml}`, as released
+        warc_headers: header name -> field of the document (`metadata.url`), for documents without headers
     """
 
     FIELDS = True
@@ -130,20 +134,11 @@ class Oscar(Writer):
     sentence_identifications: str = "line_language"
 
     annotation: str | None = None
-    harmful_pp: Annotated[
-        str | None, msgspec.Meta(description="for 23.01: an attribute with a number (`oscar.harmful_pp`)")
-    ] = None
-    tlsh: Annotated[str | None, msgspec.Meta(description="for 23.01: an attribute with a text (`oscar.tlsh`)")] = None
-    categories: Annotated[
-        str | None, msgspec.Meta(description="for 23.01: an attribute with a list of texts (`oscar.categories`)")
-    ] = None
+    harmful_pp: str | None = None
+    tlsh: str | None = None
+    categories: str | None = None
     labels: dict[str, str] | None = None
-    warc_headers: Annotated[
-        dict[str, str],
-        msgspec.Meta(
-            description="for documents without headers: header name -> field of the document (`metadata.url`)"
-        ),
-    ] = {}
+    warc_headers: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         for option in _ONLY_2301:

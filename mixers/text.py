@@ -7,7 +7,7 @@ language are one piece.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import msgspec
 
@@ -29,25 +29,20 @@ class Text(Writer):
     them begins a new piece, as in OSCAR 2019. Lines without a language are left out, and counted.
 
     Attributes:
+        unit: the pieces in a language's file
+        borders: a blank line at the end of each piece; without, a file is lines and nothing else
         layout: `en.txt.gz`, or `en/en.txt.gz` as OSCAR 2019 and 21.09 were released
+        identification: the attribute, or field (`metadata.language`), with the label, for documents
+        sentence_identifications: the attribute with the label, or null, of each line, for lines and blocks
     """
 
     SUFFIX = ".txt"
 
-    unit: Annotated[
-        Literal["document", "line", "block"], msgspec.Meta(description="what goes to a language's file")
-    ] = "document"
-    borders: Annotated[
-        bool,
-        msgspec.Meta(description="whether a blank line ends each piece; without, a file is lines and nothing else"),
-    ] = True
+    unit: Literal["document", "line", "block"] = "document"
+    borders: bool = True
     layout: Literal["flat", "folders"] = "flat"
-    identification: Annotated[
-        str, msgspec.Meta(description="for documents: the attribute, or field (`metadata.language`), with the label")
-    ] = "language"
-    sentence_identifications: Annotated[
-        str, msgspec.Meta(description="for lines and blocks: the attribute with the label, or null, of each line")
-    ] = "line_language"
+    identification: str = "language"
+    sentence_identifications: str = "line_language"
 
     def label(self) -> str | None:
         return Writer.label_of(self.identification) if self.unit == "document" else None

@@ -40,9 +40,17 @@ class Tokens(Labelling, Writer):
     Attributes:
         tokenizer: a file `tokenizer.json`: path, URL, or a known name
         eod: the token at the end of each document, as the tokenizer calls it; null for none
+        files: the form of the files
         bos: a token at the beginning of each document; null for none
+        literal: text that looks like a special token (`<|endoftext|>`) is text; the library's own default takes it for
+            the token
+        strip: texts are tokenized without white space around them; those of white space alone then have no tokens;
+            null: only with `files: dolma`, as Dolma does
         sequence_length: tokens of a sequence; null: documents
+        packing: the way from documents to sequences: `cut` where one is full, and the last of a file is padded; `fit`
+            keeps documents whole and pads each
         pad: the token that fills sequences; null: `eod`
+        ids: also write ``FILE.ids``; without it, `toolkit trace` reads the documents
         layout: `one` output, divided into parts; `inputs`: a file for each shard, with its name
     """
 
@@ -52,35 +60,14 @@ class Tokens(Labelling, Writer):
 
     tokenizer: Model
     eod: str | None
-    files: Annotated[Literal["pbin", "dolma", "megatron", "numpy"], msgspec.Meta(description="what is written")]
+    files: Literal["pbin", "dolma", "megatron", "numpy"]
     bos: str | None = None
-    literal: Annotated[
-        bool,
-        msgspec.Meta(
-            description="whether text that looks like a special token (`<|endoftext|>`) is text; the library's own "
-            "default takes it for the token"
-        ),
-    ] = False
-    strip: Annotated[
-        bool | None,
-        msgspec.Meta(
-            description="whether texts are tokenized without white space around them; those of white space alone "
-            "then have no tokens; null: only with `files: dolma`, as Dolma does"
-        ),
-    ] = None
+    literal: bool = False
+    strip: bool | None = None
     sequence_length: Annotated[int, msgspec.Meta(ge=2)] | None = None
-    packing: Annotated[
-        Literal["cut", "fit"],
-        msgspec.Meta(
-            description="how documents become sequences: `cut` where one is full, and the last of a file is padded; "
-            "`fit` keeps documents whole and pads each"
-        ),
-    ] = "cut"
+    packing: Literal["cut", "fit"] = "cut"
     pad: str | None = None
-    ids: Annotated[
-        bool,
-        msgspec.Meta(description="whether ``FILE.ids`` is written; without it, `toolkit trace` reads the documents"),
-    ] = True
+    ids: bool = True
     by: By = None
     name: Name = "tokens"
     layout: Literal["one", "inputs"] = "one"

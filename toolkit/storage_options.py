@@ -57,8 +57,10 @@ class StorageOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         endpoint_url: the address of an S3 server other than Amazon's
         region: the region of the buckets
         profile: the section of the AWS credentials file
+        addressing_style: the place of the bucket's name in a URL
         request_payer: pay for requests to buckets that ask for it
         anonymous: use no credentials, for public buckets
+        give_up: time that the toolkit waits for a host that has answered in this run
         max_window: the largest window of a zstd or xz file that is read (at most 2 GiB): the memory that an open file
             may take
         stores: stores of your own, by scheme: `package.module:Class` or `path/file.py:Class`
@@ -67,14 +69,10 @@ class StorageOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     endpoint_url: str | None = None
     region: str | None = None
     profile: str | None = None
-    addressing_style: Annotated[
-        Literal["auto", "path", "virtual"], msgspec.Meta(description="where a URL has the bucket's name")
-    ] = "auto"
+    addressing_style: Literal["auto", "path", "virtual"] = "auto"
     request_payer: bool = False
     anonymous: bool = False
-    give_up: Annotated[
-        Duration, msgspec.Meta(description="how long the toolkit waits for a host that has answered in this run")
-    ] = Duration(300)
+    give_up: Duration = Duration(300)
     max_window: Size = MAX_WINDOW
     stores: dict[Annotated[str, msgspec.Meta(pattern="^[a-z][a-z0-9+.-]*$")], str] = {}
 

@@ -6,14 +6,14 @@ A row is an id and values, without a text: the readers are those of input format
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
 from toolkit.config import settings as config
 from toolkit.config.scale import ScaleOption
 from toolkit.config.scale import check as check_scale
-from toolkit.config.settings import ConfigNode, ConfigStruct, Description
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Span, value_at
 from toolkit.data.metadata_fields import MOST_FIELDS
@@ -246,25 +246,18 @@ class Common(ConfigStruct):
 
     Attributes:
         from_: paths, globs or folders of files with values
+        format: parquet, arrow, jsonl, csv, tsv, annotations, label_studio or argilla; default: by the files' names
+        missing: a document without values is an error, or null (all its values are null)
+        surplus: a row whose id no document has is an error, or ignored
+        duplicates: several rows or documents with one id are an error; or the first row counts, for all of these
+            documents
     """
 
     from_: list[str] | str = msgspec.field(name="from")
-    format: Annotated[str | None, Description(description=f"{FORMATS}; default: by the files' names")] = None
-    missing: Annotated[
-        Literal["error", "null"] | None,
-        Description(description="what a document without values is: an error, or null (all its values are null)"),
-    ] = "error"
-    surplus: Annotated[
-        Literal["error", "ignore"],
-        Description(description="what a row is whose id no document has: an error, or ignored"),
-    ] = "error"
-    duplicates: Annotated[
-        Literal["error", "first"],
-        Description(
-            description="if several rows or documents have one id: an error; or the first row counts, for "
-            "all of these documents"
-        ),
-    ] = "error"
+    format: str | None = None
+    missing: Literal["error", "null"] | None = "error"
+    surplus: Literal["error", "ignore"] = "error"
+    duplicates: Literal["error", "first"] = "error"
     scale: ScaleOption = None
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from toolkit.config import settings
-from toolkit.config.settings import ConfigNode, ConfigStruct, Description
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.errors import ConfigError
 from toolkit.storage.globs import glob_regex
 from toolkit.text.languages.labels import WELL_FORMED
@@ -67,11 +67,14 @@ class About(ConfigStruct):
 
     Attributes:
         name: the name of the dataset
+        description: the corpus in some sentences
         license: a URL, preferably of https://spdx.org/licenses/
         url: page of the dataset
         creator: {type: Organization or Person, name, url, email}, or a list of these
         date_published: 2026-01-31
+        citation: a citation, preferably BibTeX
         version: MAJOR.MINOR.PATCH
+        publisher: the publisher, in the form of `creator`
         keywords: words by which people find it
         same_as: URLs of other pages of the same dataset
         sd_license: URL: licence of the description itself
@@ -81,6 +84,9 @@ class About(ConfigStruct):
         live: true: the data still grow; or globs of the files that grow. Such files are listed without size and
             checksum
         splits: {train: 0.98, test: 0.02}: a hash of the id decides; with `by: file` the mix divides its files by split
+        examples: number of records that each record set shows (texts cut at 200 characters, lists at 5 values), and of
+            samples on the card; 0: none
+        scores: the card has distributions of attributes
         croissant: version (in quotes) of the specification; `--spec` overrides
         rai: terms of the Croissant RAI vocabulary: limits, biases, uses …
         usage: addresses of conditions of use, such as terms of DUO (Croissant 1.1)
@@ -88,14 +94,14 @@ class About(ConfigStruct):
     """
 
     name: str | None = None
-    description: Annotated[str | None, Description(description="what it is, in some sentences")] = None
+    description: str | None = None
     license: Texts | None = None
     url: str | None = None
     creator: list[Agent] | Agent | None = None
     date_published: str | None = None
-    citation: Annotated[str | None, Description(description="how to cite it, preferably BibTeX")] = None
+    citation: str | None = None
     version: str | None = None
-    publisher: Annotated[list[Agent] | Agent | None, Description(description="as `creator`")] = None
+    publisher: list[Agent] | Agent | None = None
     keywords: list[str] = []
     same_as: Texts | None = None
     sd_license: Texts | None = None
@@ -104,15 +110,8 @@ class About(ConfigStruct):
     in_language: Texts | None = None
     live: bool | list[str] = False
     splits: dict[str, float | str] = {}
-    examples: Annotated[
-        int,
-        msgspec.Meta(ge=0),
-        Description(
-            description="how many records each record set shows (texts cut at 200 characters, lists at 5 values), and "
-            "how many samples the card has; 0: none"
-        ),
-    ] = 3
-    scores: Annotated[bool, Description(description="whether the card has distributions of attributes")] = True
+    examples: Annotated[int, msgspec.Meta(ge=0)] = 3
+    scores: bool = True
     croissant: Literal["1.0", "1.1"] = "1.0"
     rai: Rai = Rai()
 

@@ -62,6 +62,8 @@ class Common(ConfigStruct):
         format: the input format
         from_: paths or globs of input files; or use `crawl:`
         crawl: instead of `from:`, the name of a crawl of Common Crawl: CC-MAIN-2024-10
+        files: files of the crawl: N, A-B (including B), or a list of these, counted from 0; default: all
+        base_url: the place of the crawl's `crawl-data/`: on the web, in a bucket, or on disk
         where: ingest only the pages for which this expression over the columns of the index is true
         urls: file of URLs, hosts or domains, a line each: ingest only their pages
         index: instead of `crawl:`, an index elsewhere: Parquet or CDXJ files, a folder, a glob, or a list that ends in
@@ -72,6 +74,7 @@ class Common(ConfigStruct):
         max_bytes: select pages whose stored records have at most this many bytes in all
         seed: draw the pages by hash with this seed; default: the first of the index
         rate: ranges of WARC files that are asked for in a second, at most; default: no limit
+        connections: number of files that are read from the web at a time, at most
         max_disk: keep files from the web on disk while they are read, at most this many bytes in all
         source: the documents' `source`, and the folder of their shards
         trim: {min_chars: N}: drop short lines at both ends of a text
@@ -79,6 +82,8 @@ class Common(ConfigStruct):
             keeps what stands before the damage of a compressed file
         null_text: items whose text is null: leave them out and count them (`null_text`), give them an empty text, or
             treat them as bad items; default: `error`, for CSV `empty`
+        max_rejected: share of the entry's items that may be bad with `on_error: skip`; above it `ingest` ends with 1,
+            and `tag` and `mix` refuse the documents
         ids: ids of documents that have none: `ordinal`, which is `{path}:{number}`; `content`, a hash of the text; or a
             pattern with `{number}` (from 1) or `{index}` (from 0), such as `{path}/{index}`. A pattern with `{id}`,
             such as `{path}/{id}`, makes new ids of the own ones, where files number their rows
@@ -90,16 +95,8 @@ class Common(ConfigStruct):
     format: str
     from_: list[str] | str | None = msgspec.field(name="from", default=None)
     crawl: str | None = None
-    files: Annotated[
-        int | str | list[int | str] | None,
-        Description(
-            description="which files of the crawl: N, A-B (including B), or a list of these, counted from 0; "
-            "default: all"
-        ),
-    ] = None
-    base_url: Annotated[
-        str, Description(description="where the crawl's `crawl-data/` is: on the web, in a bucket, or on disk")
-    ] = folders.BASE
+    files: int | str | list[int | str] | None = None
+    base_url: str = folders.BASE
     where: str | None = None
     urls: str | None = None
     index: str | None = None
@@ -109,21 +106,13 @@ class Common(ConfigStruct):
     max_bytes: Size | None = None
     seed: int | None = None
     rate: Annotated[float, msgspec.Meta(gt=0)] | None = None
-    connections: Annotated[
-        int, msgspec.Meta(ge=1), Description(description="how many files are read from the web at a time, at most")
-    ] = 4
+    connections: Annotated[int, msgspec.Meta(ge=1)] = 4
     max_disk: Size | None = None
     source: str | None = None
     trim: Trim | None = None
     on_error: Literal["error", "skip", "salvage"] = "error"
     null_text: Literal["skip", "empty", "error"] | None = None
-    max_rejected: Annotated[
-        Annotated[float, msgspec.Meta(ge=0, le=1)],
-        Description(
-            description="with `on_error: skip`: share of the entry's items that may be bad; above it `ingest` ends "
-            "with 1, and `tag` and `mix` refuse the documents"
-        ),
-    ] = 0.1
+    max_rejected: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
     ids: Annotated[
         str, Description(extra_json_schema={"pattern": r"^(ordinal|content|.*\{(number|index|id)\}.*)$"})
     ] = "ordinal"

@@ -6,7 +6,7 @@ Items of a file of JSON: those of the one list that it is, or a line each; never
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -192,11 +192,12 @@ class PeopleReader(AnnotationReader):
     The answers to a question are numbers, labels or texts; to one of `several`, lists of labels.
 
     Attributes:
+        aggregate: the way in which the numbers of several people are combined
         several: questions to which people may give several labels
         texts: questions whose answers are texts, not labels
     """
 
-    aggregate: Annotated[Aggregate, msgspec.Meta(description="how the numbers of several people are combined")] = "mean"
+    aggregate: Aggregate = "mean"
     several: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
 

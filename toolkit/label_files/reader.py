@@ -3,9 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, median
-from typing import Annotated, Any, ClassVar, Literal
-
-import msgspec
+from typing import Any, ClassVar, Literal
 
 from toolkit.data.documents import value_at
 from toolkit.data.own_types import OwnTypes, own_types
@@ -21,6 +19,9 @@ class AnnotationReader(Reader):
     """Reads a form of annotation files: extend it. `read` gives drafts with an id, maybe a source, and `extra`.
 
     Attributes:
+        id: dotted path of the document's id; default: the place of the format
+        source: dotted path of the document's source, if ids alone are not unique
+        shard: dotted path of the document's shard, if ids repeat; default: the place of the format
         values: keys of the set; `rest`: all
     """
 
@@ -30,21 +31,9 @@ class AnnotationReader(Reader):
     SHARD: ClassVar[str] = ""
     """Where the form has the shard of a document whose id is that of others, too; empty if it has none."""
 
-    id: Annotated[
-        str,
-        msgspec.Meta(
-            description="where the id of the document is, as a dotted path; by default where the format has it"
-        ),
-    ] = ""
-    source: Annotated[
-        str | None, msgspec.Meta(description="where the source of the document is, if ids alone are not unique")
-    ] = None
-    shard: Annotated[
-        str | None,
-        msgspec.Meta(
-            description="where the shard of the document is, if ids repeat; by default where the format has it"
-        ),
-    ] = None
+    id: str = ""
+    source: str | None = None
+    shard: str | None = None
     values: Literal["rest"] | tuple[str, ...] = "rest"
 
     def value_types(self, inputs: Sequence[Input]) -> dict[str, Type]:

@@ -8,11 +8,11 @@ part, what of all runs is between two hashes, in ranges that fit into memory, an
 
 import struct
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Literal
+from typing import Literal
 
 import xxhash
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.lazy_numpy import np
 
 _HEAD = struct.Struct(">QI")
@@ -28,19 +28,13 @@ class Shuffle(ConfigStruct, kw_only=True):
 
     Attributes:
         seed: another seed gives another order
+        unit: the unit; lines only for a format whose files are lines of text and nothing else
+        equal: the size in which all parts are equal: bytes before compression, or documents
     """
 
     seed: str | int = ""
-    unit: Annotated[
-        Literal["document", "line"],
-        Description(
-            description="what is shuffled; lines only for a format whose files are lines of text and nothing else"
-        ),
-    ] = "document"
-    equal: Annotated[
-        Literal["bytes", "documents"],
-        Description(description="in what all parts are equal: bytes before compression, or documents"),
-    ] = "bytes"
+    unit: Literal["document", "line"] = "document"
+    equal: Literal["bytes", "documents"] = "bytes"
 
 
 def framed(

@@ -7,12 +7,12 @@ import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 import xxhash
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, DataError
 from toolkit.exchange.sealed import SealedOutput
@@ -271,17 +271,13 @@ class Competing(Kind, kw_only=True):
     """Base of kinds with competing documents: of duplicates one stays.
 
     Attributes:
+        keep: the duplicate that stays: the first by shard and row, or {max | min: EXPRESSION}
         scope: all; source; or SET.KEY.field: only documents with the same value are compared
     """
 
     AGAINST: ClassVar[bool] = True
 
-    keep: Annotated[
-        Literal["first"] | Best,
-        Description(
-            description="which of several duplicates stays: the first by shard and row, or {max | min: EXPRESSION}"
-        ),
-    ] = "first"
+    keep: Literal["first"] | Best = "first"
     scope: str = "all"
 
     def check(self) -> None:

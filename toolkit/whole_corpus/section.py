@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import xxhash
@@ -12,7 +12,7 @@ import xxhash
 from toolkit.config import settings as config
 from toolkit.config.root import recorded_reference
 from toolkit.config.scale import Declared, common
-from toolkit.config.settings import ConfigNode, ConfigStruct, Description
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import chosen_text, schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, Rows, to_document
@@ -44,6 +44,7 @@ class Common(ConfigStruct, kw_only=True):
     """Options of all entries.
 
     Attributes:
+        kind: the kind of set to compute
         as_: the key of the values; default: the kind, in `calibrate:` the set without its version
         when: an expression: other documents are left out
         text: SET.KEY[.field], the name of edits, or edits: the text in place of the document's
@@ -52,7 +53,7 @@ class Common(ConfigStruct, kw_only=True):
             any case
     """
 
-    kind: Annotated[str, Description(description="what to compute")]
+    kind: str
     as_: str | None = msgspec.field(name="as", default=None)
     when: str | None = None
     text: str | list[Any] | None = None

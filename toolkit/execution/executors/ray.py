@@ -21,7 +21,7 @@ from typing import Annotated, Any, Self
 
 import msgspec
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.distribution import NAME, require_extra
 from toolkit.errors import ConfigError, ToolkitError, amount, duration
 from toolkit.execution.executors import Executor, Failure, P, R, Report, Result, Task, largest_first
@@ -59,27 +59,20 @@ class RaySettings(ConfigStruct):
         address: `host:port` of the head; `auto`: $RAY_ADDRESS, or the cluster of this machine
         cpus: the number of CPUs that a task asks for
         memory: the memory that a task asks for
+        resources: other resources of a task, by the names of Ray, such as {GPU: 1}
+        retries: number of times that Ray repeats a task whose process or node died
+        in_flight: number of tasks in the cluster at a time; default: twice its CPUs, divided by `cpus`
+        give_up: seconds for which tasks wait while no node has what one asks for; 0: not at all
         recycle: a worker process is replaced after this number of tasks, against memory leaks
     """
 
     address: str = "auto"
     cpus: Count = 1
     memory: Size | None = None
-    resources: Annotated[
-        dict[str, Amount], Description(description="what else a task asks for, by the names of Ray, such as {GPU: 1}")
-    ] = {}
-    retries: Annotated[
-        Annotated[int, msgspec.Meta(ge=0)],
-        Description(description="how often Ray repeats a task whose process or node died"),
-    ] = 3
-    in_flight: Annotated[
-        Count | None,
-        Description(description="how many tasks the cluster has at a time; default: 2 × its CPUs, divided by `cpus`"),
-    ] = None
-    give_up: Annotated[
-        Annotated[float, msgspec.Meta(ge=0)],
-        Description(description="how many seconds tasks wait while no node has what one asks for; 0: not at all"),
-    ] = 600.0
+    resources: dict[str, Amount] = {}
+    retries: Annotated[int, msgspec.Meta(ge=0)] = 3
+    in_flight: Count | None = None
+    give_up: Annotated[float, msgspec.Meta(ge=0)] = 600.0
     recycle: Count | None = None
 
     def __post_init__(self) -> None:

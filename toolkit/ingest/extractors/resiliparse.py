@@ -3,9 +3,8 @@
 Source: resiliparse 2 (Bevendorff et al., ECIR 2018), ``extract_plain_text``.
 """
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from toolkit.config.settings import Description
 from toolkit.ingest.web.extractor import Extracted, Extractor, Page
 
 
@@ -20,6 +19,8 @@ class Resiliparse(Extractor):
         alt_texts: alternative texts of images
         links: targets of links
         form_fields: buttons, and values of form fields
+        noscript: text for browsers without JavaScript
+        comments: readers' comments belong to the main content
     """
 
     main_content: bool = False
@@ -29,8 +30,8 @@ class Resiliparse(Extractor):
     alt_texts: bool = False
     links: bool = False
     form_fields: bool = False
-    noscript: Annotated[bool, Description(description="what is shown without JavaScript")] = False
-    comments: Annotated[bool, Description(description="with main_content: readers' comments belong to it")] = True
+    noscript: bool = False
+    comments: bool = True
 
     def extract(self, page: Page) -> Extracted:
         from resiliparse.extract.html2text import extract_plain_text

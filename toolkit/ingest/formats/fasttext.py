@@ -25,6 +25,7 @@ class Fasttext(Reader):
 
     Attributes:
         prefix: the text with which a label begins
+        numbers: labels are numbers, such as grades; a line with another label is bad
     """
 
     LINES = True
@@ -32,9 +33,7 @@ class Fasttext(Reader):
     IN_PLACE = True
 
     prefix: Annotated[str, msgspec.Meta(pattern=r"^[^ \t\n\r\v\f\x00]+$")] = PREFIX
-    numbers: Annotated[
-        bool, msgspec.Meta(description="whether labels are numbers, such as grades; a line with another label is bad")
-    ] = False
+    numbers: bool = False
 
     def own_types(self, inputs: Sequence[Input]) -> OwnTypes:
         type_ = schema.FLOAT if self.numbers else schema.STR

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from toolkit.config.settings import Description, plain
+from toolkit.config.settings import plain
 from toolkit.errors import ConfigError, DataError
 from toolkit.execution.pool import Isolated, Lost
 from toolkit.ingest.reader import Draft, Input, Reader
@@ -63,6 +63,8 @@ class Warc(Reader):
     the next record. A page that ``extract`` loses stays a document: the value in that set is null, and counted.
 
     Attributes:
+        extractor: the extractor of a page's text: a built-in [extractor](extractors.md), `package.module:Class` or
+            `path/file.py:Class`; its options stand beside it
         extract: texts of other extractors, as attribute sets with the key `extracted`: {SET: NAME}, or {SET:
             {extractor: NAME, option: …}}
         preset: `dolma`: resiliparse with the options that give the texts of `dolma warc`: `main_content: true, title:
@@ -87,13 +89,7 @@ class Warc(Reader):
         ]
     }
 
-    extractor: Annotated[
-        str,
-        Description(
-            description="what extracts the text of a page: a built-in [extractor](extractors.md), "
-            "`package.module:Class` or `path/file.py:Class`; its options stand beside it"
-        ),
-    ] = DEFAULT
+    extractor: str = DEFAULT
     extract: dict[str, str | dict[str, Any]] = {}
     preset: Literal["dolma"] | None = None
     content_types: tuple[str, ...] = (*HTML, "text/plain")

@@ -7,7 +7,7 @@ The types of documents' own fields from those of columns: which column becomes w
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -140,8 +140,11 @@ class FieldReader(Reader):
     """Reads items with named fields: extend it for a format, and make documents by `draft`.
 
     Attributes:
+        fields: field of a document -> the name of a field of the row, a dotted path, or a list of these
         metadata: top-level fields that become fields of the metadata: their names, or `rest`, all
         leave_out: top-level fields that are not read: their names, or `rest`, all others
+        config: one of the `configs:` in the README.md of a folder from the Hub
+        split: the split of a folder to read; default: all
         typed: types of fields by name (a dotted path leads into objects); `json`: any
         not_null: fields that are never null; a document without one is bad
     """
@@ -149,20 +152,12 @@ class FieldReader(Reader):
     CHECKED: ClassVar[tuple[str, ...]] = _ONLY_CHECKED
     """Options that are not recorded: they change nothing of good documents."""
 
-    fields: Annotated[
-        Fields,
-        msgspec.Meta(
-            description="for each field of a document: the name of a field of the row, a dotted path, or a "
-            "list of these"
-        ),
-    ] = Fields()
+    fields: Fields = Fields()
     metadata: Chosen = ()
     leave_out: Chosen = ()
 
-    config: Annotated[
-        str | None, msgspec.Meta(description="for a folder from the Hub: one of the `configs:` in its README.md")
-    ] = None
-    split: Annotated[str | None, msgspec.Meta(description="for a folder: the split to read; default: all")] = None
+    config: str | None = None
+    split: str | None = None
 
     typed: dict[str, Literal["str", "int", "float", "bool", "json"]] = {}
     not_null: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ Files are written under the documented name, without the underscore that ml_filt
 import json
 import math
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -89,15 +89,17 @@ class Annotations(AnnotationReader):
     All that the file says of each sample is kept. `score` is the aggregate of the scores that are numbers, and among
     `labels` if that is given. Files are recognised by their names (``…__annotations_….jsonl``, or the folder
     ``generated_annotations``), with the underscore that ml_filter writes before the suffix, or without it.
+
+    Attributes:
+        aggregate: the way in which the scores of a document are combined
+        labels: valid scores; others are left out, and counted
     """
 
     SUFFIXES = (".jsonl",)
     NAMED: ClassVar[str] = r"__annotations_[^/]*\.jsonl(\.\w+)?$|(^|/)generated_annotations/?$"
 
-    aggregate: Annotated[Aggregate, msgspec.Meta(description="how the scores of a document are combined")] = "mean"
-    labels: Annotated[
-        tuple[float, ...], msgspec.Meta(description="which scores are valid; others are left out, and counted")
-    ] = ()
+    aggregate: Aggregate = "mean"
+    labels: tuple[float, ...] = ()
 
     def value_types(self, inputs: Sequence[Input]) -> dict[str, Type]:
         """Return the type of the one key; the first row is read, so that another file is told before work begins."""

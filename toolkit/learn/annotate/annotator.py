@@ -9,7 +9,7 @@ import xxhash
 
 from toolkit.config.scale import Scale, ScaleOption
 from toolkit.config.scale import check as check_scale
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, DataError
@@ -79,15 +79,26 @@ class Annotator(Tagger):
 
     Attributes:
         endpoint: address of the server, up to `/v1`; or `batch:FOLDER`, for files of a batch service
+        model: its name on the server
         prompt: the file of a prompt, or the content of such a file
+        api: the interface of the server to use
         samples: the number of answers for each window
+        sampling: max_tokens (512), temperature (0; 0.7 for several samples), top_p, seed … of the request, as the
+            server takes them
+        window: the part that the model sees: {characters: N} or {tokens: N}, and `pieces`; null: all
         tokenizer: tokenizer.json of the model, for windows of tokens
+        score: a score in place of the prompt's
+        label: a label in place of the prompt's
         scale: the scale of scores or labels: {values: […]}, {range: [0, 5], step: 1} or none; other answers are faults.
             Default: `min` and `max`, or the `labels`, of the prompt
+        aggregate: the way in which the valid scores of all samples are combined
+        on_length: an answer that `max_tokens` cut off fails, even if its text has a score, or is read as any other
+        json: the way in which the request gives the server the `schema` of the prompt; null: not at all
         api_key_env: variable of the environment that has the key of the server
         one_request: ask for the samples of a window by one request (`n`)
         concurrency: requests at a time
         timeout: seconds in which an answer must arrive
+        retries: number of times that a request is repeated after an error that may pass
         backoff: seconds before the first repetition; each pause is twice as long as the one before
         give_up: seconds that the server may ask to wait (`Retry-After`) before the run ends; default: `storage.give_up`
         breaker: the number of requests in a row that fail for one cause before the run ends; their documents count as
@@ -96,6 +107,7 @@ class Annotator(Tagger):
         tokens_per_minute: the largest number of tokens of prompts and answers in a minute
         prices: {input: …, output: …}: the prices of a million tokens, in your currency
         max_cost: the most that the set may cost, over all its runs; needs `prices`
+        on_error: a document that fails after all retries keeps its status in its row, or fails its shard
         max_failed: share of failed documents above which the run ends with 1
         answers: folder of the answers, on a disk; default: beside the records
     """
@@ -103,51 +115,24 @@ class Annotator(Tagger):
     VERSION: ClassVar[str] = "2"
 
     endpoint: Annotated[str, Neutral]
-    model: Annotated[str, Description(description="as the server calls it")]
+    model: str
     prompt: prompts.Prompt
-    api: Annotated[Literal["chat", "completions"], Description(description="which interface of the server to use")] = (
-        "chat"
-    )
+    api: Literal["chat", "completions"] = "chat"
     samples: Count = 1
-    sampling: Annotated[
-        dict[str, Any],
-        Description(
-            description=f"max_tokens ({MAX_TOKENS}), temperature (0; {TEMPERATURE} for several samples), top_p, seed … "
-            "of the request, as the server takes them"
-        ),
-    ] = {}
-    window: Annotated[
-        prompts.Windows | None,
-        Description(description="what the model sees: {characters: N} or {tokens: N}, and `pieces`; null: all"),
-    ] = None
+    sampling: dict[str, Any] = {}
+    window: prompts.Windows | None = None
     tokenizer: Model | None = None
-    score: Annotated[prompts.ScoreForm | None, Description(description="in place of the prompt's")] = None
-    label: Annotated[prompts.LabelForm | None, Description(description="in place of the prompt's")] = None
+    score: prompts.ScoreForm | None = None
+    label: prompts.LabelForm | None = None
     scale: Annotated[ScaleOption, Added] = None
-    aggregate: Annotated[Aggregate, Description(description="how the valid scores of all samples are combined")] = (
-        "mean"
-    )
-    on_length: Annotated[
-        Literal["fail", "read"],
-        Description(
-            description="what an answer does that `max_tokens` cut off: fail, even if its text has a score, or be read "
-            "as any other"
-        ),
-    ] = "fail"
-    json: Annotated[
-        Literal["schema", "object"] | None,
-        Neutral,
-        Description(description="how the request gives the server the `schema` of the prompt; null: not at all"),
-    ] = "schema"
+    aggregate: Aggregate = "mean"
+    on_length: Literal["fail", "read"] = "fail"
+    json: Annotated[Literal["schema", "object"] | None, Neutral] = "schema"
     api_key_env: Annotated[str | None, Neutral] = None
     one_request: Annotated[bool, Neutral] = False
     concurrency: Annotated[Count, Neutral] = 32
     timeout: Annotated[Positive, Neutral] = 300
-    retries: Annotated[
-        Annotated[int, msgspec.Meta(ge=0)],
-        Neutral,
-        Description(description="how often a request is repeated that fails for a reason that may pass"),
-    ] = 6
+    retries: Annotated[Annotated[int, msgspec.Meta(ge=0)], Neutral] = 6
     backoff: Annotated[Positive, Neutral] = 1
     give_up: Annotated[Positive | None, Neutral] = None
     breaker: Annotated[Count | None, Neutral] = 20
@@ -155,14 +140,7 @@ class Annotator(Tagger):
     tokens_per_minute: Annotated[Positive | None, Neutral] = None
     prices: Annotated[Prices | None, Neutral] = None
     max_cost: Annotated[Positive | None, Neutral] = None
-    on_error: Annotated[
-        Literal["keep", "fail"],
-        Neutral,
-        Description(
-            description="what a document does that fails after all retries: keep its status in its row, or "
-            "fail its shard"
-        ),
-    ] = "keep"
+    on_error: Annotated[Literal["keep", "fail"], Neutral] = "keep"
     max_failed: Annotated[Share, Neutral] = 0.1
     answers: Annotated[str, Neutral] = ""
 

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from toolkit.config import settings as config
-from toolkit.config.settings import ConfigNode, ConfigStruct, Description
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.errors import ConfigError, short
 from toolkit.label_files.reader import Aggregate, aggregated
 
@@ -68,6 +68,8 @@ class Prompt(ConfigStruct, omit_defaults=True):
         prompt: Jinja template over `text`, `id`, `source`, `metadata`; or one `{placeholder}`
         language: the language in which the prompt is written
         system: the system message, also a template
+        score: the place of the score in the answer
+        label: the place of the label in the answer, instead of a score
         schema: JSON Schema of the answer, which the request gives the server
     """
 
@@ -75,10 +77,8 @@ class Prompt(ConfigStruct, omit_defaults=True):
     prompt: str
     language: str = ""
     system: str | None = None
-    score: Annotated[ScoreForm | None, Description(description="where the score is in the answer")] = None
-    label: Annotated[
-        LabelForm | None, Description(description="where the label is in the answer, in place of a score")
-    ] = None
+    score: ScoreForm | None = None
+    label: LabelForm | None = None
     schema: dict[str, Any] | None = None
 
     @property

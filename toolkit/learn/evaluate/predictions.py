@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, islice
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ from toolkit.align.join import hash_of
 from toolkit.align.section import Entry
 from toolkit.config import settings as config
 from toolkit.config.scale import ScaleOption, check
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Document, value_at
 from toolkit.data.row_index import row_hash
 from toolkit.errors import ConfigError, DataError, amount, short
@@ -348,6 +348,7 @@ class LabelFiles(ConfigStruct, kw_only=True):
         source: the column with its source, if ids alone are not unique
         shard: the column with its shard, or `SHARD:ROW`, where ids repeat
         value: the column with the label
+        duplicates: several rows of a document: an error, the first, their mean, or the most frequent value
     """
 
     files: list[str] | str
@@ -356,12 +357,7 @@ class LabelFiles(ConfigStruct, kw_only=True):
     source: str | None = None
     shard: str | None = None
     value: str = "label"
-    duplicates: Annotated[
-        Literal["error", "first", "mean", "majority"],
-        Description(
-            description="if a document has several rows: an error, the first, their mean, or the most frequent value"
-        ),
-    ] = "error"
+    duplicates: Literal["error", "first", "mean", "majority"] = "error"
     scale: ScaleOption = None
 
     @property

@@ -10,7 +10,6 @@ import numpy as np
 
 from toolkit.config.scale import Scale, ScaleOption
 from toolkit.config.scale import check as check_scale
-from toolkit.config.settings import Description
 from toolkit.errors import ConfigError, DataError
 from toolkit.execution.executors import Report, Task
 from toolkit.learn.train.examples import (
@@ -40,6 +39,10 @@ class Trainer(Kind, kw_only=True):
 
     Attributes:
         labels: SET.KEY.field or an expression; or a list of such, each an annotation of its own
+        task: the prediction: a number, a class, labels, or a grade
+        aggregate: the way in which several annotations are combined: mean, median or majority; by default the mean of
+            numbers, the median of grades, the majority of classes and labels
+        weights: the weight of each of several `labels`
         split: an expression that gives train, valid or test, for example of a sample; other documents are left out
         splits: the shares of the splits, which add up to 1; a hash divides the documents, if there is no `split`
         split_by: an expression: documents with the same value are in the same split; null, and the default, is source
@@ -47,6 +50,8 @@ class Trainer(Kind, kw_only=True):
         seed: another seed makes other splits
         window: the part of the text that the model sees: {lead: N} code points, or {pieces: [begin, middle, end],
             characters: N, aggregate: mean | max | min}, each by itself; null: all of it
+        balance: all classes, labels or grades count alike, however many documents they have
+        minimum: number of labelled documents that train needs; for classes, labels and grades, of each
         path: the folder of the model; default: models/NAME beside the attributes
         licence: the licence of the model, for its card
     """
@@ -58,31 +63,17 @@ class Trainer(Kind, kw_only=True):
     TASKS: ClassVar[Sequence[WhatFor]] = ("regression", "classes", "multilabel", "ordinal")
 
     labels: str | list[str]
-    task: Annotated[WhatFor, Description(description="what is predicted: a number, a class, labels, or a grade")]
-    aggregate: Annotated[
-        Aggregate | None,
-        Description(
-            description="how several annotations are combined: mean, median or majority; by default the mean of "
-            "numbers, the median of grades, the majority of classes and labels"
-        ),
-    ] = None
+    task: WhatFor
+    aggregate: Aggregate | None = None
     scale: ScaleOption = None
-    weights: Annotated[list[Positive], Description(description="how much each of several `labels` counts")] = []
+    weights: list[Positive] = []
     split: str | None = None
     splits: dict[Split, float] = msgspec.field(default_factory=lambda: {"train": 0.8, "valid": 0.1, "test": 0.1})
     split_by: str | None = None
     seed: str | int = ""
     window: WindowOption = None
-    balance: Annotated[
-        bool,
-        Description(description="whether all classes, labels or grades count alike, however many documents they have"),
-    ] = False
-    minimum: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)],
-        Description(
-            description="how many labelled documents train needs; for classes, labels and grades, how many of each"
-        ),
-    ] = 10
+    balance: bool = False
+    minimum: Annotated[int, msgspec.Meta(ge=1)] = 10
     path: str | None = None
     licence: str | None = None
 

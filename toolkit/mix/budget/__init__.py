@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from toolkit.config import settings as config
-from toolkit.config.settings import ConfigNode, ConfigStruct, Description
+from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data.excerpts import escaped
 from toolkit.data.schema import is_number
 from toolkit.errors import ConfigError, amount
@@ -30,7 +30,6 @@ Draw = Literal["copies", "documents"]
 _ALL = math.inf
 _FACTORS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "B": 10**9, "T": 10**12}
 _AMOUNT = "an amount, or {GROUP: AMOUNT}"
-_OWN = "from row indexes"
 
 Amount = Annotated[Any, msgspec.Meta(title=_AMOUNT)]
 
@@ -39,38 +38,33 @@ class BudgetForm(ConfigStruct, kw_only=True):
     """The section in YAML: one of the units with its amount, and how that is divided.
 
     Attributes:
+        documents: number of documents to take, copies included
+        bytes: bytes of texts in UTF-8 to take, from row indexes
+        characters: code points of texts to take, from row indexes
+        words: number of words to take; `of` gives those of a document
+        tokens: number of tokens to take; `of` gives those of a document
         of: an expression: the words or tokens of a document (`tokens` by default)
         by: `label` or another expression: the groups that have targets of their own
         shares: {GROUP: SHARE} of the amount, in proportion; `default` is that of each other group
         temperature: τ: shares in proportion to p^τ, p being a group's part of what there is
         seed: another seed takes other documents
+        draw: the unit that is drawn: `copies`, each by itself; or `documents`, each with all the copies that rules make
+            of it
+        short: a group that is too small: report the missing amount, or redistribute it to the other groups
     """
 
-    documents: Annotated[Amount, Description(description="how many documents are taken, copies included")] = None
-    bytes: Annotated[Amount, Description(description=f"how many bytes of texts in UTF-8 are taken, {_OWN}")] = None
-    characters: Annotated[Amount, Description(description=f"how many code points of texts are taken, {_OWN}")] = None
-    words: Annotated[Amount, Description(description="how many words are taken; `of` gives those of a document")] = None
-    tokens: Annotated[Amount, Description(description="how many tokens are taken; `of` gives those of a document")] = (
-        None
-    )
+    documents: Amount = None
+    bytes: Amount = None
+    characters: Amount = None
+    words: Amount = None
+    tokens: Amount = None
     of: str | None = None
     by: str | None = None
     shares: dict[Any, Any] | None = None
     temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
     seed: str | int = ""
-    draw: Annotated[
-        Draw,
-        Description(
-            description="what is drawn: `copies`, each by itself; or `documents`, each with all the copies that rules "
-            "make of it"
-        ),
-    ] = "copies"
-    short: Annotated[
-        Literal["report", "redistribute"],
-        Description(
-            description="if a group is too small: report the missing amount, or redistribute it to the other groups"
-        ),
-    ] = "report"
+    draw: Draw = "copies"
+    short: Literal["report", "redistribute"] = "report"
 
 
 class BudgetSettings(ConfigStruct, kw_only=True):

@@ -96,17 +96,15 @@ class RepeatForm(Form):
     """``repeat: 2.5`` writes a document twice, and half of them a third time: a number, an expression, or a curve.
 
     Attributes:
+        repeat: number of copies of a document: 0 drops it, 0.3 keeps three of ten, 2.5 is twice, and half of them a
+            third time; a number, an expression that gives one, or a curve over a score with straight lines between its
+            points, or solved from the `average` that is wanted
         seed: another seed draws other documents
     """
 
     repeat: Annotated[
         int | float | str | dict[str, Any],
-        Description(
-            title="a number, an expression, or {score: E, curve: [[SCORE, AMOUNT], …] or {average: NUMBER}}",
-            description="how often a document is written: 0 drops it, 0.3 keeps three of ten, 2.5 is twice, and half "
-            "of them a third time; a number, an expression that gives one, or a curve over a score with straight lines "
-            "between its points, or solved from the `average` that is wanted",
-        ),
+        Description(title="a number, an expression, or {score: E, curve: [[SCORE, AMOUNT], …] or {average: NUMBER}}"),
     ]
     seed: str | int = ""
 

@@ -8,9 +8,9 @@ Megatron-LM core 0.16, ``gpt_dataset.py``, ``helpers.cpp`` and ``data_samplers.p
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
 from toolkit.lazy_numpy import np
 from toolkit.text.kernels.signatures import Array
@@ -44,6 +44,7 @@ class Order(ConfigStruct, kw_only=True):
         files: files of tokens, in the order of the program
         sequence_length: tokens of a sample; `block_size` of Modalities (its `sequence_length` + 1)
         batch: samples of a step, over all ranks
+        seed: the seed of the data: `random_seed`, `data_loader.seed`, sampler `seed`
         epoch: OLMo-core (from 1) and Modalities (from 0); null: the first
         ranks: data parallel ranks
         micro_batch: Megatron: samples of a rank at a time; null: all of its step at once
@@ -59,7 +60,7 @@ class Order(ConfigStruct, kw_only=True):
     files: list[str]
     sequence_length: int
     batch: int
-    seed: Annotated[int, Description(description="of the data: `random_seed`, `data_loader.seed`, sampler `seed`")] = 0
+    seed: int = 0
     epoch: int | None = None
     ranks: int = 1
     micro_batch: int | None = None

@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from toolkit.config.settings import Description
 from toolkit.data.documents import Span
 from toolkit.errors import ConfigError, DataError
 from toolkit.text.batch import Batch
@@ -66,29 +65,25 @@ class Exact(Competing, kw_only=True):
     """Exact duplicates.
 
     Attributes:
+        unit: the unit of comparison
+        length: sentences that are compared together, with `unit: sentence`; null: 1
         of: an expression: the text that is compared; a document for which it is null is not compared
+        normalize: differences that do not count
         bits: the length of the hashes
         approximate: bloom: use Bloom filters, which need less memory
+        false_positive_rate: largest share of new lines that may wrongly count as seen (1e-6), with `approximate: bloom`
         within: false: only what `against` has is a duplicate; documents are not compared
     """
 
     VERSION: ClassVar[int] = 3
 
-    unit: Annotated[Unit, Description(description="what is compared")] = "document"
-    length: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)] | None,
-        Description(description="with `unit: sentence`: how many sentences are compared together; null: 1"),
-    ] = None
+    unit: Unit = "document"
+    length: Annotated[int, msgspec.Meta(ge=1)] | None = None
     of: str = TEXT
-    normalize: Annotated[Normalisation, Description(description="which differences do not count")] = "none"
+    normalize: Normalisation = "none"
     bits: Literal[64, 128] = 128
     approximate: Literal["bloom"] | None = None
-    false_positive_rate: Annotated[
-        float | None,
-        Description(
-            description="with `approximate: bloom`: largest share of new lines that may wrongly count as seen (1e-6)"
-        ),
-    ] = None
+    false_positive_rate: float | None = None
 
     within: bool = True
 

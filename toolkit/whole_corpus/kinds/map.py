@@ -16,7 +16,7 @@ import numpy as np
 
 from toolkit.config.scale import Declared, Scale, ScaleOption
 from toolkit.config.scale import check as check_scale
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, DataError, ToolkitError, amount
 from toolkit.exchange.sealed import damaged
@@ -354,7 +354,10 @@ class Map(score_runs.Calibrating, kw_only=True):
         score: SET.KEY.field or an expression: a number, or null
         method: isotonic: nearest to labels; quantile: the score with the same rank among others
         labels: an expression: the label of a document, a number, or null for one without
+        to: target of a quantile map without labels: corpus: the scores of all groups; uniform: ranks
+        minimum: documents (with labels) that a group needs for a map of its own (10)
         small: groups without a map of their own; none: they have no values; pool: the map of all together
+        knots: knots of a quantile map: ranks within 1/knots (1000)
         model: the file of a map that was fitted before, in place of `method`
     """
 
@@ -364,21 +367,10 @@ class Map(score_runs.Calibrating, kw_only=True):
     method: Literal["isotonic", "quantile"] | None = None
     labels: str | None = None
     scale: ScaleOption = None
-    to: Annotated[
-        Literal["corpus", "uniform"] | None,
-        Description(
-            description="for a quantile map without labels; corpus: to the scores of all groups; uniform: to ranks"
-        ),
-    ] = None
-    minimum: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)] | None,
-        Description(description=f"documents (with labels) that a group needs for a map of its own ({MINIMUM})"),
-    ] = None
+    to: Literal["corpus", "uniform"] | None = None
+    minimum: Annotated[int, msgspec.Meta(ge=1)] | None = None
     small: Literal["none", "pool"] = "none"
-    knots: Annotated[
-        Annotated[int, msgspec.Meta(ge=10, le=100_000)] | None,
-        Description(description=f"of a quantile map: ranks within 1/knots ({KNOTS})"),
-    ] = None
+    knots: Annotated[int, msgspec.Meta(ge=10, le=100_000)] | None = None
     model: str | None = None
 
     def check(self) -> None:

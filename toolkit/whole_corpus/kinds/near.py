@@ -1,9 +1,8 @@
 """Near duplicates: documents that have most of their shingles in common."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from toolkit.config.settings import Description
 from toolkit.errors import ConfigError, amount
 from toolkit.storage.paths import join
 from toolkit.whole_corpus.kind import Competing, Decisions, Files, Query, ResolveJob, Signer
@@ -21,11 +20,14 @@ class Near(Competing, kw_only=True):
 
     Attributes:
         preset: published bands and shingles: fineweb or dolma3
+        jaccard: least similarity of two documents
         containment: the least share of a duplicate's shingles that the kept document must have, too
         ngram: words of a shingle (5)
         characters: characters of a shingle in scripts without spaces (twice `ngram`)
         bands: bands of a signature; default: computed
         rows: hash functions of a band; default: computed
+        verify: the texts are compared; false: sharing a band is enough
+        store_shingles: shingles are kept on disk, so that pairs are verified without reading texts
         language: SET.KEY.field with a label, for `warn`
         warn: a share: the command warns if a source, host or language loses more
     """
@@ -34,19 +36,14 @@ class Near(Competing, kw_only=True):
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"warn", "store_shingles"})
 
     preset: str | None = None
-    jaccard: Annotated[float, Description(description="how similar two documents must at least be")] = 0.8
+    jaccard: float = 0.8
     containment: float | None = None
     ngram: int | None = None
     characters: int | None = None
     bands: int | None = None
     rows: int | None = None
-    verify: Annotated[
-        bool, Description(description="whether the texts are compared; false: sharing a band is enough")
-    ] = True
-    store_shingles: Annotated[
-        bool,
-        Description(description="whether shingles are kept on disk, so that pairs are verified without reading texts"),
-    ] = False
+    verify: bool = True
+    store_shingles: bool = False
     language: str | None = None
     warn: float = 0.5
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import msgspec
 import numpy as np
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Span
 from toolkit.errors import ConfigError
 from toolkit.storage import models
@@ -59,21 +59,17 @@ class Passages(Competing, kw_only=True):
 
     Attributes:
         length: the shortest repeat, of 10 to 1,000,000 bytes (500), or 5 to 100,000 words or tokens (50)
+        unit: the unit of `length`: bytes in UTF-8; words, between which white space is; or tokens
         merge: {gap: N, length: M}: repeats at most N characters apart are one span, of at least M
+        tokenizer: a file `tokenizer.json`: path, URL, or a known name, with `unit: token`
     """
 
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"tokenizer"})  # the digest of its file is among the facts
 
     length: int | None = None
-    unit: Annotated[
-        Unit,
-        Description(description="what `length` counts: bytes in UTF-8; words, between which white space is; or tokens"),
-    ] = "byte"
+    unit: Unit = "byte"
     merge: Merging | None = None
-    tokenizer: Annotated[
-        models.Model | None,
-        Description(description="with `unit: token`: a file `tokenizer.json`: path, URL, or a known name"),
-    ] = None
+    tokenizer: models.Model | None = None
 
     def check(self) -> None:
         """Refuse conflicting options with a ConfigError."""

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import xxhash
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
 from toolkit.exchange.scatter import gather_sections, once, scatter_sections, settle
@@ -249,16 +249,13 @@ class Rank(score_runs.Calibrating, kw_only=True):
 
     Attributes:
         score: SET.KEY.field or an expression: a number, or null; or a list of such, with `combine`
+        combine: the way in which the ranks of several scores are combined
+        minimum: number of documents that a group needs; documents of smaller groups have no rank
     """
 
     score: str | list[str]
-    combine: Annotated[
-        Literal["max", "mean"] | None, Description(description="how the ranks of several scores are combined")
-    ] = None
-    minimum: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)],
-        Description(description="how many documents a group needs; documents of smaller groups have no rank"),
-    ] = 1
+    combine: Literal["max", "mean"] | None = None
+    minimum: Annotated[int, msgspec.Meta(ge=1)] = 1
 
     def check(self) -> None:
         """Refuse conflicting options with a ConfigError."""

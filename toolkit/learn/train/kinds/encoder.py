@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
@@ -38,43 +38,36 @@ class Encoder(Trainer, kw_only=True):
 
     Attributes:
         base: the folder of an encoder: config.json, model.safetensors, tokenizer.json
+        max_tokens: tokens of a text, or of a piece of it, that the model sees; null: 512, or the most that it takes
+        freeze: the encoder stays as it is, and its head alone learns
         epochs: the largest number of passes over the texts
         lr: learning rate; null: 5e-5, or 3e-4 with `freeze`
         weight_decay: the weight decay of AdamW
+        schedule: the form in which the learning rate falls to 0
         warmup: the share of all steps in which it rises at first
         dropout: the dropout of layers and head; null: that of the encoder
         patience: training stops after this number of epochs without a better result on valid
+        min_delta: the least improvement of a result on valid that counts
+        threads: threads of the processor that compute
     """
 
     PACKAGES: ClassVar[Sequence[str]] = ("numpy", "safetensors", "tokenizers", "torch", "transformers")
     NEUTRAL: ClassVar[frozenset[str]] = Trainer.NEUTRAL | {"base", "device", "threads"}
 
     base: str
-    max_tokens: Annotated[
-        Count | None,
-        Description(
-            description="how many tokens of a text, or of a piece of it, the model sees; null: 512, or what it takes"
-        ),
-    ] = None
-    freeze: Annotated[
-        bool, Description(description="whether the encoder stays as it is, and its head alone learns")
-    ] = False
+    max_tokens: Count | None = None
+    freeze: bool = False
     epochs: Count = 3
     batch: BatchOption = Batches(documents=32)
     lr: Positive | None = None
     weight_decay: Annotated[float, msgspec.Meta(ge=0)] = 0.01
-    schedule: Annotated[Literal["cosine", "linear"], Description(description="how the learning rate falls to 0")] = (
-        "cosine"
-    )
+    schedule: Literal["cosine", "linear"] = "cosine"
     warmup: Share = 0.1
     dropout: Share | None = None
     patience: Count = 5
-    min_delta: Annotated[
-        Annotated[float, msgspec.Meta(ge=0)],
-        Description(description="how much better a result on valid must be to count"),
-    ] = 0.001
+    min_delta: Annotated[float, msgspec.Meta(ge=0)] = 0.001
     device: Device = "auto"
-    threads: Annotated[Count, Description(description="how many threads of the processor compute")] = 1
+    threads: Count = 1
 
     @property
     def file(self) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
@@ -70,6 +70,8 @@ class Fasttext(Trainer, kw_only=True):
         characters: the least and the most code points of n-grams of characters; null for none
         minimum_count: rarer words are left out
         buckets: the number of buckets for hashed n-grams
+        lower: texts are put in lower case; then the tagger must do so, too
+        autotune: number of choices of options that are tried, the given ones first; the best on valid is kept
         quantize: {cutoff: N, norms: true}: a small model, model.ftz
     """
 
@@ -83,15 +85,8 @@ class Fasttext(Trainer, kw_only=True):
     characters: tuple[int, int] | None = None
     minimum_count: Number = 1
     buckets: Annotated[int, msgspec.Meta(ge=1 << 12, le=1 << 24)] = 1 << 18
-    lower: Annotated[
-        bool, Description(description="whether texts are put in lower case; then the tagger must, too")
-    ] = False
-    autotune: Annotated[
-        Annotated[int, msgspec.Meta(ge=2, le=1000)] | None,
-        Description(
-            description="how many choices of options are tried, the given ones first; the best on valid is kept"
-        ),
-    ] = None
+    lower: bool = False
+    autotune: Annotated[int, msgspec.Meta(ge=2, le=1000)] | None = None
     quantize: Quantize | None = None
 
     @property

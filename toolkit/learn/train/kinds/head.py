@@ -19,7 +19,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.data.schema import is_number
 from toolkit.errors import ConfigError, DataError
 from toolkit.exchange.sealed import read_sealed, write_sealed
@@ -225,6 +225,7 @@ class Head(Trainer, kw_only=True):
         patience: training ends after this number of passes without a smaller loss on valid; the best weights stay
         batch: the number of examples of a step
         lr: the size of a step (AdamW)
+        weight_decay: amount by which weights shrink in a step, times `lr`
     """
 
     embeddings: str
@@ -233,9 +234,7 @@ class Head(Trainer, kw_only=True):
     patience: Number = 10
     batch: Number = 64
     lr: Positive = 0.0003
-    weight_decay: Annotated[
-        Annotated[float, msgspec.Meta(ge=0)], Description(description="how much weights shrink, times `lr`, in a step")
-    ] = 0.1
+    weight_decay: Annotated[float, msgspec.Meta(ge=0)] = 0.1
 
     @property
     def file(self) -> str:

@@ -22,7 +22,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from toolkit.config.settings import ConfigStruct, Description
+from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError, DataError
 from toolkit.exchange.sealed import read_sealed, write_sealed
 from toolkit.exchange.thresholds import Keys, KeySource, find, in_groups
@@ -297,7 +297,13 @@ class Sample(Kind, kw_only=True):
     """Documents drawn at random.
 
     Attributes:
+        documents: number of documents to choose
+        share: share of the documents to choose, in place of `documents`
         by: strata: SET.KEY.field or an expression, or a list of such; each has a quota
+        quota: the amount of each stratum: equal numbers; numbers in proportion to its documents; {LABEL: documents}, or
+            {LABEL: share} with `documents` or `share`
+        short: a stratum with too few documents: others give them (redistribute), or nobody does (report); by default
+            redistribute, but report for given numbers
         weight: an expression that gives 0 or more: a document with twice the weight is twice as likely drawn
         seed: another seed draws another sample
         splits: {NAME: SHARE}: divides the chosen documents into splits with these shares, which add up to 1
@@ -312,28 +318,11 @@ class Sample(Kind, kw_only=True):
 
     NEUTRAL: ClassVar[frozenset[str]] = frozenset({"ids", "copy"})
 
-    documents: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)] | None, Description(description="how many documents are chosen")
-    ] = None
-    share: Annotated[
-        Annotated[float, msgspec.Meta(gt=0, le=1)] | None,
-        Description(description="which share of the documents is chosen, in place of `documents`"),
-    ] = None
+    documents: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    share: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
     by: str | list[str] = []
-    quota: Annotated[
-        Literal["equal", "proportional"] | dict[str, float],
-        Description(
-            description="what each stratum gives: equal numbers; numbers in proportion to its documents; "
-            "{LABEL: documents}, or {LABEL: share} with `documents` or `share`"
-        ),
-    ] = "equal"
-    short: Annotated[
-        Short | None,
-        Description(
-            description="if a stratum has too few documents: others give them (redistribute), or nobody "
-            "does (report); by default redistribute, but report for given numbers"
-        ),
-    ] = None
+    quota: Literal["equal", "proportional"] | dict[str, float] = "equal"
+    short: Short | None = None
     weight: str | None = None
     seed: str | int = ""
     splits: dict[str, float] = {}
