@@ -6,20 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.text import (
-    ALPHA,
-    LOWER,
-    NUMBER,
-    SPACE,
-    TERMINALS,
-    Array,
-    Int64s,
-    LineTable,
-    UInt32s,
-    characters,
-    compiled,
-    of_all,
-)
+from toolkit import text as measures
 
 QUOTES = '"\u201c\u201d\u201e\xab\xbb\u300d\u300f\u301e\u301f\uff02\uff63'
 CLOSERS = QUOTES + "')]}\u2018\u2019\u2039\u203a\u3009\u300b\u3011\u3015\u3017\u3019\u301b\uff07\uff09\uff3d\uff5d"
@@ -36,17 +23,17 @@ class LineFeatures(NamedTuple):
     bits of what it has in it; its sentences; its words in citations. And where all citations begin and end.
     """
 
-    starts: Int64s
-    begins: Int64s
-    ends: Int64s
-    bits: Int64s
-    sentences: Int64s
-    cited: Int64s
-    citation_starts: Int64s
-    citation_ends: Int64s
+    starts: measures.Int64s
+    begins: measures.Int64s
+    ends: measures.Int64s
+    bits: measures.Int64s
+    sentences: measures.Int64s
+    cited: measures.Int64s
+    citation_starts: measures.Int64s
+    citation_ends: measures.Int64s
 
 
-def look(texts: Sequence[str], lines: LineTable, max_word_chars: int) -> LineFeatures:
+def look(texts: Sequence[str], lines: measures.LineTable, max_word_chars: int) -> LineFeatures:
     """Return the features of lines.
 
     `max_word_chars` limits the length of a word.
@@ -63,7 +50,7 @@ def look(texts: Sequence[str], lines: LineTable, max_word_chars: int) -> LineFea
     return result._replace(bits=result.bits | _phrases(lines), citation_starts=cited, citation_ends=cited_ends)
 
 
-def _phrases(lines: LineTable) -> Array:
+def _phrases(lines: measures.LineTable) -> measures.Array:
     """Return bits for the phrases in each line."""
     lower, result = lines.utf8.tobytes().lower(), np.zeros(len(lines.ends), dtype=np.int64)
     for phrase, bit in PHRASES:
@@ -76,12 +63,16 @@ def _phrases(lines: LineTable) -> Array:
 
 
 @functools.cache
-def _roles() -> Array:
+def _roles() -> measures.Array:
     """Return bits of each code point."""
-    kinds = characters().classes
-    small = np.where(kinds & LOWER, LETTER | SMALL, LETTER)
-    roles = of_all(np.where(kinds & (ALPHA | NUMBER), small, np.where(kinds & SPACE, WHITE, 0)).astype(np.int8))
-    for some, role in ((TERMINALS, TERMINAL | MARK), (QUOTES, MARK), (CLOSERS, CLOSER), ("[{", BRACKET)):
+    kinds = measures.characters().classes
+    small = np.where(kinds & measures.LOWER, LETTER | SMALL, LETTER)
+    roles = measures.of_all(
+        np.where(kinds & (measures.ALPHA | measures.NUMBER), small, np.where(kinds & measures.SPACE, WHITE, 0)).astype(
+            np.int8
+        )
+    )
+    for some, role in ((measures.TERMINALS, TERMINAL | MARK), (QUOTES, MARK), (CLOSERS, CLOSER), ("[{", BRACKET)):
         roles[list(map(ord, some))] |= role
     return roles
 
@@ -89,11 +80,11 @@ def _roles() -> Array:
 class _Notes(NamedTuple):
     """Bracket contents other than digits: code points, the start of each, and the end of all."""
 
-    points: UInt32s
-    bounds: Int64s
+    points: measures.UInt32s
+    bounds: measures.Int64s
 
 
-@compiled("uint32* int64* int64 int8* int64", _Notes, LineFeatures)
+@measures.compiled("uint32* int64* int64 int8* int64", _Notes, LineFeatures)
 def _look_at(  # noqa: C901, PLR0912, PLR0915  # one loop over the characters, without calls
     text: Any, sizes: Any, n: Any, roles: Any, longest: Any, in_brackets: _Notes, features: LineFeatures
 ) -> None:

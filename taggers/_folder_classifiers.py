@@ -6,17 +6,7 @@ from typing import Annotated
 import msgspec
 
 from toolkit import Document, Neutral, Tagger
-from toolkit.text import (
-    Batches,
-    BatchOption,
-    ClassifierAsked,
-    Device,
-    ModelFolder,
-    Said,
-    WindowOption,
-    check_classifier,
-    load_classifier,
-)
+from toolkit import text as measures
 
 
 class FolderClassifier(Tagger):
@@ -31,18 +21,18 @@ class FolderClassifier(Tagger):
         targets: names of the targets of a model of ml_filter, in their order
     """
 
-    model: ModelFolder
+    model: measures.ModelFolder
     max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    window: WindowOption = None
+    window: measures.WindowOption = None
     target: str | None = None
     targets: list[str] | None = None
-    batch: BatchOption = Batches()
-    device: Annotated[Device, Neutral] = "auto"
+    batch: measures.BatchOption = measures.Batches()
+    device: Annotated[measures.Device, Neutral] = "auto"
 
     @property
-    def request(self) -> ClassifierAsked:
+    def request(self) -> measures.ClassifierAsked:
         """Return the request for the folder's classifier."""
-        return ClassifierAsked(
+        return measures.ClassifierAsked(
             model=self.model,
             targets=tuple(self.targets or ()),
             target=self.target,
@@ -51,8 +41,8 @@ class FolderClassifier(Tagger):
         )
 
     def check(self) -> None:
-        check_classifier(self.request)
+        measures.check_classifier(self.request)
 
-    def tag_batch(self, documents: Sequence[Document]) -> list[Said]:
+    def tag_batch(self, documents: Sequence[Document]) -> list[measures.Said]:
         texts = [document.text for document in documents]
-        return load_classifier(self.request).predict(texts, self.batch, self.window)
+        return measures.load_classifier(self.request).predict(texts, self.batch, self.window)

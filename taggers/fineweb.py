@@ -15,18 +15,8 @@ import numpy as np
 
 from taggers._options import Language, check_language
 from toolkit import Batch, ConfigError, Document, Example, Tagger
-from toolkit.text import (
-    SPACE,
-    TERMINALS,
-    Array,
-    Characters,
-    LineTable,
-    Sequences,
-    characters,
-    compiled,
-    decoded,
-    number_of,
-)
+from toolkit import text as measures
+from toolkit.text import SPACE, decoded, number_of
 
 BLANK, MARKED = 1, 2
 ODD_ENDS = re.compile("\r\n|[\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
@@ -120,7 +110,7 @@ class Fineweb(Tagger):
         before = np.append(0, np.cumsum(some))
         counts = lines.sums(some)
         lines_of = np.maximum(counts, 1)
-        again = Sequences(hashes[some], lines.chars[some], before[lines.bounds]).repeated(1).again
+        again = measures.Sequences(hashes[some], lines.chars[some], before[lines.bounds]).repeated(1).again
         feeds = np.array([document.text.count("\n") for document in batch])
         columns = (
             counts,
@@ -141,7 +131,7 @@ class Fineweb(Tagger):
             earlier.add(line)
         return Ratios(
             len(lines),
-            sum(line[-1] in TERMINALS for line in lines) / n,
+            sum(line[-1] in measures.TERMINALS for line in lines) / n,
             sum(len(line) <= self.short_line_chars for line in lines) / n,
             again / max(len(text) - text.count("\n"), 1),
             text.count("\n") / max(words, 1),
@@ -149,23 +139,25 @@ class Fineweb(Tagger):
 
 
 @functools.cache
-def _marks() -> Array:
+def _marks() -> measures.Array:
     """Return a table of the code points at sentence ends."""
     result = np.zeros(0x110000, dtype=np.int8)
-    result[list(map(ord, TERMINALS))] = 1
+    result[list(map(ord, measures.TERMINALS))] = 1
     return result
 
 
-def _look(lines: LineTable) -> tuple[Array, Array]:
+def _look(lines: measures.LineTable) -> tuple[measures.Array, measures.Array]:
     """Return bits and a hash of each line."""
     n = len(lines.starts)
     result, hashes = np.zeros((2, n), dtype=np.int64)
-    _look_at(lines, n, characters(), _marks(), result, hashes)
+    _look_at(lines, n, measures.characters(), _marks(), result, hashes)
     return result, hashes.view(np.uint64)
 
 
-@compiled(LineTable, "int64", Characters, "int8* int64* int64*")
-def _look_at(lines: LineTable, n: Any, table: Characters, marks: Any, bits_of: Any, hashes: Any) -> None:
+@measures.compiled(measures.LineTable, "int64", measures.Characters, "int8* int64* int64*")
+def _look_at(
+    lines: measures.LineTable, n: Any, table: measures.Characters, marks: Any, bits_of: Any, hashes: Any
+) -> None:
     """Fill `bits_of` and `hashes` of n lines."""
     utf8 = lines.utf8
     for line in range(n):

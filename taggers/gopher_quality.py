@@ -20,26 +20,8 @@ import numpy as np
 
 from taggers._options import Label, PaperSplitter, Variant, check_language, words_in
 from toolkit import Added, Batch, ConfigError, Document, Example, Files, Tagger
-from toolkit.text import (
-    HAS_ALPHA,
-    SPACE,
-    TERMINALS,
-    Array,
-    Characters,
-    Int64s,
-    LineTable,
-    Words,
-    characters,
-    characters_in,
-    compiled,
-    decoded,
-    decomposed,
-    hashes_of,
-    number_of,
-    places_among,
-    stop_word_lists,
-    stop_words,
-)
+from toolkit import text as measures
+from toolkit.text import SPACE, decoded, number_of, stop_words
 
 ENGLISH = ("the", "be", "to", "of", "and", "that", "have", "with")
 BULLETS = "*-–•‣⁃∙·●○◦■□▪▫▶▸►◀◆◇➢➤"
@@ -199,7 +181,7 @@ class GopherQuality(Tagger):
         if self.stop_lists is not None:
             if self.language is None or self.stop_words is not None:
                 raise ConfigError("stop_lists: expected the option `language`, and `stop_words` not given")
-            stop_word_lists(self.stop_lists)
+            measures.stop_word_lists(self.stop_lists)
 
     def tag_batch(self, documents: Sequence[Document]) -> list[Quality]:
         batch = Batch.of(documents)
@@ -217,7 +199,7 @@ class GopherQuality(Tagger):
         if self.stop_words is not None or self.language is None:
             return [frozenset(ENGLISH if self.stop_words is None else self.stop_words)] * len(batch)
         if self.stop_lists is not None:
-            table = stop_word_lists(self.stop_lists)
+            table = measures.stop_word_lists(self.stop_lists)
             return [table.get(language or "", frozenset()) for language in batch.given(self.language)]
         return [_list_of(language) for language in batch.given(self.language)]
 
@@ -230,11 +212,11 @@ def _list_of(language: str | None) -> frozenset[str]:
 # --- the variant `paper` ----------------------------------------------------------------------------------------------
 
 
-def _paper(batch: Batch, words: Words, lists: list[frozenset[str]], bullet_marks: str) -> list[Quality]:
+def _paper(batch: Batch, words: measures.Words, lists: list[frozenset[str]], bullet_marks: str) -> list[Quality]:
     lines, counts = batch.lines, words.counts
     n_lines, bullets, trailing, hashes, ellipses = result = _Counted(*np.zeros((5, len(batch)), dtype=np.int64))
     marks = np.array(list(map(ord, bullet_marks)), dtype=np.int64)
-    _look(lines, len(batch), characters(), marks, len(marks), result)
+    _look(lines, len(batch), measures.characters(), marks, len(marks), result)
     stops, distinct = _stop_words(words, lists)
     by_word, by_line = np.maximum(counts, 1), np.maximum(n_lines, 1)
     columns = (
@@ -246,7 +228,7 @@ def _paper(batch: Batch, words: Words, lists: list[frozenset[str]], bullet_marks
         (hashes + ellipses) / by_word,
         bullets / by_line,
         trailing / by_line,
-        words.sums((words.kinds & HAS_ALPHA) != 0) / by_word,
+        words.sums((words.kinds & measures.HAS_ALPHA) != 0) / by_word,
         stops,
         distinct,
         stops / by_word,
@@ -255,7 +237,7 @@ def _paper(batch: Batch, words: Words, lists: list[frozenset[str]], bullet_marks
     return list(map(Quality, *(column.tolist() for column in columns)))
 
 
-def _medians(words: Words) -> Array:
+def _medians(words: measures.Words) -> measures.Array:
     result = np.zeros(len(words.bounds) - 1)
     for i, (begin, end) in enumerate(itertools.pairwise(words.bounds.tolist())):
         if end > begin:
@@ -265,10 +247,10 @@ def _medians(words: Words) -> Array:
     return result
 
 
-def _stop_words(words: Words, lists: list[frozenset[str]]) -> tuple[Array, Array]:
+def _stop_words(words: measures.Words, lists: list[frozenset[str]]) -> tuple[measures.Array, measures.Array]:
     """Count the words of each text in its list, and distinct ones."""
     hashes = list(map(_folded, lists))
-    places = places_among(words.folded, words.bounds, hashes)
+    places = measures.places_among(words.folded, words.bounds, hashes)
     at = np.flatnonzero(places >= 0)
     text = np.searchsorted(words.bounds[1:], at, side="right")
     hits = np.zeros((len(lists), max(map(len, hashes), default=0)), dtype=bool)
@@ -277,23 +259,25 @@ def _stop_words(words: Words, lists: list[frozenset[str]]) -> tuple[Array, Array
 
 
 @functools.cache
-def _folded(entries: frozenset[str]) -> Array:
+def _folded(entries: frozenset[str]) -> measures.Array:
     """Return the hashes of single words."""
-    return hashes_of([word for word in entries if len(word.split()) == 1], folded=True)
+    return measures.hashes_of([word for word in entries if len(word.split()) == 1], folded=True)
 
 
 class _Counted(NamedTuple):
     """Of each document: lines that are not blank, with a bullet, with an ellipsis; hashes and ellipses."""
 
-    lines: Int64s
-    bullets: Int64s
-    trailing: Int64s
-    hashes: Int64s
-    ellipses: Int64s
+    lines: measures.Int64s
+    bullets: measures.Int64s
+    trailing: measures.Int64s
+    hashes: measures.Int64s
+    ellipses: measures.Int64s
 
 
-@compiled(LineTable, "int64", Characters, "int64* int64", _Counted)
-def _look(lines: LineTable, documents: Any, table: Characters, marks: Any, n_marks: Any, counts: _Counted) -> None:
+@measures.compiled(measures.LineTable, "int64", measures.Characters, "int64* int64", _Counted)
+def _look(
+    lines: measures.LineTable, documents: Any, table: measures.Characters, marks: Any, n_marks: Any, counts: _Counted
+) -> None:
     """Fill `_Counted` of each document."""
     utf8 = lines.utf8
     n_lines, bullets, trailing, hashes, ellipses = counts
@@ -345,8 +329,8 @@ def _quality(  # noqa: PLR0913  # what is counted is given by its name
     )
 
 
-_DATATROVE_PUNCTUATION = TERMINALS.union(
-    characters_in(
+_DATATROVE_PUNCTUATION = measures.TERMINALS.union(
+    measures.characters_in(
         "0-8 b-1f 22-2f 3a-40 5b-60 7b-9f ab b4 bb 2013-2014 2019 201c-201e 2026 2236 2501 25ba 3001 3008-300d "
         "3010-3011 ff05 ff08-ff09 ff0c ff11 ff1a-ff1b ff5e"
     )
@@ -388,7 +372,7 @@ def _dolma(text: str, stop_list: frozenset[str], *, blank_lines: bool = True) ->
 
 
 def _redpajama(text: str, stop_list: frozenset[str]) -> Quality:
-    plain = decomposed(text.translate(dict.fromkeys(map(ord, string.punctuation))).lower())
+    plain = measures.decomposed(text.translate(dict.fromkeys(map(ord, string.punctuation))).lower())
     tokens = re.findall(r"\w+|[^\w\s]+", text)
     lines = Document(text).lines
     hashes, ellipses = text.count("#"), text.count("...") + text.count("…")

@@ -18,20 +18,8 @@ import numpy as np
 
 from taggers._options import Language, PaperSplitter, Variant, check_language, words_in
 from toolkit import Batch, ConfigError, Document, Example, Tagger
-from toolkit.text import (
-    SPACE,
-    Array,
-    Characters,
-    Int64s,
-    LineTable,
-    Sequences,
-    Words,
-    characters,
-    compiled,
-    decoded,
-    decomposed,
-    number_of,
-)
+from toolkit import text as measures
+from toolkit.text import SPACE, decoded, number_of
 
 TOP, DUPLICATE = range(2, 5), range(5, 11)
 
@@ -163,41 +151,41 @@ class GopherRepetition(Tagger):
         if self.variant == "datatrove":
             return list(map(_datatrove, texts, batch.datatrove_words(self.language)))
         if self.variant == "paper":
-            words = Sequences.of(words_in(batch, self.splitter, self.language), folded=not self.case)
+            words = measures.Sequences.of(words_in(batch, self.splitter, self.language), folded=not self.case)
             columns = [*_lines(batch.lines), *_ngrams(words, 1.0)]
         elif self.variant == "redpajama":
-            plain = Words.of(LineTable.of(list(map(_without_punctuation, texts))), "white_space")
-            columns = [*_lines(batch.lines), *_ngrams(Sequences.of(plain), np.inf)]
+            plain = measures.Words.of(measures.LineTable.of(list(map(_without_punctuation, texts))), "white_space")
+            columns = [*_lines(batch.lines), *_ngrams(measures.Sequences.of(plain), np.inf)]
         else:
-            words = Sequences.of(batch.words("white_space"))
+            words = measures.Sequences.of(batch.words("white_space"))
             lines = [_dolma_lines(text, blank=self.variant == "dolma") for text in texts]
             columns = [*np.array(lines).reshape(-1, 2).T, *_lines(batch.lines)[2:], *_dolma_ngrams(words)]
         return list(map(Repetition, *(column.tolist() for column in columns)))
 
 
-def _share(part: Array, whole: Array) -> Array:
-    return cast("Array", part / np.maximum(whole, 1))
+def _share(part: measures.Array, whole: measures.Array) -> measures.Array:
+    return cast("measures.Array", part / np.maximum(whole, 1))
 
 
 # --- the variant `paper` ----------------------------------------------------------------------------------------------
 
 
-def _lines(lines: LineTable) -> list[Array]:
+def _lines(lines: measures.LineTable) -> list[measures.Array]:
     """Return the shares of duplicate lines, paragraphs and their characters."""
     texts = len(lines.bounds) - 1
     result = np.zeros((4, len(lines.starts)), dtype=np.int64)
     bounds = np.zeros((2, texts + 1), dtype=np.int64)
     parts = [_Parts(result[2 * i], result[2 * i + 1], bounds[i]) for i in range(2)]
-    _look(lines, texts, characters(), *parts)
+    _look(lines, texts, measures.characters(), *parts)
     shares = []
     for hashes, sizes, item in parts:
-        of = Sequences(hashes[: item[-1]].view(np.uint64), sizes[: item[-1]], item)
+        of = measures.Sequences(hashes[: item[-1]].view(np.uint64), sizes[: item[-1]], item)
         repeated = of.repeated(1)
         shares += [_share(repeated.total - repeated.distinct, repeated.total), _share(repeated.again, of.totals)]
     return shares
 
 
-def _ngrams(words: Sequences, most: float) -> list[Array]:
+def _ngrams(words: measures.Sequences, most: float) -> list[measures.Array]:
     totals, result = words.totals, words.repetition(max(DUPLICATE))
     shares = [np.minimum(_share(result.top[n], totals), most) for n in TOP]
     return shares + [_share(result.covered[n], totals) for n in DUPLICATE]
@@ -206,14 +194,18 @@ def _ngrams(words: Sequences, most: float) -> list[Array]:
 class _Parts(NamedTuple):
     """Lines or paragraphs of documents: hashes, code points, the first of each document and the end of all."""
 
-    hashes: Int64s
-    sizes: Int64s
-    bounds: Int64s
+    hashes: measures.Int64s
+    sizes: measures.Int64s
+    bounds: measures.Int64s
 
 
-@compiled(LineTable, "int64", Characters, _Parts, _Parts)
+@measures.compiled(measures.LineTable, "int64", measures.Characters, _Parts, _Parts)
 def _look(
-    table_of_lines: LineTable, documents: Any, table: Characters, of_lines: _Parts, of_paragraphs: _Parts
+    table_of_lines: measures.LineTable,
+    documents: Any,
+    table: measures.Characters,
+    of_lines: _Parts,
+    of_paragraphs: _Parts,
 ) -> None:
     """Find the stripped lines, without blank ones, and the paragraphs."""
     utf8, starts, ends, _, bounds = table_of_lines
@@ -249,7 +241,7 @@ def _look(
 
 
 def _without_punctuation(text: str) -> str:
-    return decomposed(text.translate(dict.fromkeys(map(ord, string.punctuation))).lower())
+    return measures.decomposed(text.translate(dict.fromkeys(map(ord, string.punctuation))).lower())
 
 
 def _dolma_lines(text: str, *, blank: bool) -> tuple[float, float]:
@@ -259,7 +251,7 @@ def _dolma_lines(text: str, *, blank: bool) -> tuple[float, float]:
     return sum(several.values()) / len(lines), chars / max(sum(map(len, text.split())), 1)
 
 
-def _dolma_ngrams(words: Sequences) -> list[Array]:
+def _dolma_ngrams(words: measures.Sequences) -> list[measures.Array]:
     tops = [words.top(n) for n in TOP]
     ngrams = [words.joined(n) for n in DUPLICATE]
     shares = [_share(top.counts * top.sizes, words.totals) for top in tops]

@@ -19,29 +19,8 @@ import numpy as np
 
 from taggers._options import Label
 from toolkit import Attribute, Batch, ConfigError, Document, Example, Files, Model, Tagger, cached
-from toolkit.text import (
-    HAS_ALNUM,
-    HAS_ASCII_LETTER,
-    IS_UPPER,
-    NUMBER,
-    UPPER,
-    Array,
-    LineTable,
-    Sequences,
-    Words,
-    compiled,
-    count_code_points,
-    entries,
-    for_language,
-    hashes_of,
-    lower_decomposed,
-    natural_logs,
-    places_among,
-    read_list,
-    resolve,
-    stop_words,
-    sums,
-)
+from toolkit import text as measures
+from toolkit.text import HAS_ALNUM, stop_words
 
 DECIMALS = 8
 ASCII_PUNCTUATION = string.punctuation.encode()
@@ -271,17 +250,19 @@ class Redpajama(Tagger):
     def _copied(self, batch: Batch, option: str | None) -> Sequence[float | None]:
         return batch.attribute(option) if option else [None] * len(batch)
 
-    def _of_lists(self, batch: Batch, raw: Words, normal: Words) -> dict[str, Sequence[Any]]:
+    def _of_lists(self, batch: Batch, raw: measures.Words, normal: measures.Words) -> dict[str, Sequence[Any]]:
         languages: Sequence[str | None] = batch.given(self.language)
         lists = [_stop_words(self.stop_words, language) for language in languages]
-        stopped = raw.sums(places_among(raw.hashes, raw.bounds, lists) >= 0)
+        stopped = raw.sums(measures.places_among(raw.hashes, raw.bounds, lists) >= 0)
         shares = _shares(np.where(normal.counts > 0, stopped, 0), np.maximum(raw.counts, 1))
         phrases = [_phrases(self.ldnoobw, language) for language in languages]
         bad = np.zeros(len(batch), dtype=np.int64)
         for n in {n for listed in phrases for n in listed or ()}:
-            grams = Sequences.of(normal).joined(n)
-            among = places_among(grams.hashes, grams.bounds, [listed.get(n) if listed else None for listed in phrases])
-            bad += sums(among >= 0, grams.bounds)
+            grams = measures.Sequences.of(normal).joined(n)
+            among = measures.places_among(
+                grams.hashes, grams.bounds, [listed.get(n) if listed else None for listed in phrases]
+            )
+            bad += measures.sums(among >= 0, grams.bounds)
         numbers = _numbers(self.ut1) if self.ut1 else {}
         return {
             "rps_doc_stop_word_fraction": [None if of is None else n for n, of in zip(shares, lists, strict=True)],
@@ -292,10 +273,10 @@ class Redpajama(Tagger):
         }
 
 
-def _normal(lines: LineTable) -> tuple[Words, list[float]]:
+def _normal(lines: measures.LineTable) -> tuple[measures.Words, list[float]]:
     """Return the normal words, and the shares of lorem ipsum."""
-    texts = lower_decomposed(lines, ASCII_PUNCTUATION)
-    return Words.of(LineTable.of(texts), "white_space"), [_lorem_ipsum(text) for text in texts]
+    texts = measures.lower_decomposed(lines, ASCII_PUNCTUATION)
+    return measures.Words.of(measures.LineTable.of(texts), "white_space"), [_lorem_ipsum(text) for text in texts]
 
 
 def _lorem_ipsum(utf8: bytes) -> float:
@@ -305,9 +286,9 @@ def _lorem_ipsum(utf8: bytes) -> float:
     return round(len(LOREM_IPSUM.findall(text)) / len(text), DECIMALS) if "lorem ipsum" in text else 0.0
 
 
-def _of_raw_words(raw: Words, texts: Sequence[str]) -> dict[str, Sequence[Any]]:
+def _of_raw_words(raw: measures.Words, texts: Sequence[str]) -> dict[str, Sequence[Any]]:
     n = raw.counts
-    latin, upper = (raw.sums((raw.kinds & kind) != 0) for kind in (HAS_ASCII_LETTER, IS_UPPER))
+    latin, upper = (raw.sums((raw.kinds & kind) != 0) for kind in (measures.HAS_ASCII_LETTER, measures.IS_UPPER))
     sentences, symbols, brackets = np.zeros((3, len(n)), dtype=np.int64)
     _count_marks(raw, len(n), sentences, symbols, brackets)
     return {
@@ -319,9 +300,9 @@ def _of_raw_words(raw: Words, texts: Sequence[str]) -> dict[str, Sequence[Any]]:
     }
 
 
-def _of_normal_words(normal: Words) -> dict[str, Sequence[Any]]:
+def _of_normal_words(normal: measures.Words) -> dict[str, Sequence[Any]]:
     n, chars = normal.counts, normal.sums(normal.chars)
-    occurrences, top, covered = Sequences.of(normal).repetition(max(DUPE))
+    occurrences, top, covered = measures.Sequences.of(normal).repetition(max(DUPE))
     return {
         "rps_doc_word_count": n.tolist(),
         "rps_doc_mean_word_length": _shares(chars, n, none=True),
@@ -332,21 +313,23 @@ def _of_normal_words(normal: Words) -> dict[str, Sequence[Any]]:
     }
 
 
-def _entropies(occurrences: Array, normal: Words) -> Array:
+def _entropies(occurrences: measures.Array, normal: measures.Words) -> measures.Array:
     """Return the entropy of each text: ln T - sum of c ln c / T.
 
     It has T words; different ones occur c times.
     """
     first = np.flatnonzero(occurrences > 1)
     different, inverse = np.unique(occurrences[first], return_inverse=True)
-    terms = different * natural_logs(different)
+    terms = different * measures.natural_logs(different)
     text = np.searchsorted(normal.bounds, first, side="right") - 1
     total = np.bincount(text, weights=terms[inverse], minlength=len(normal.counts))  # one after the other, in any batch
     n = np.maximum(normal.counts, 1)
-    return cast("Array", np.maximum(natural_logs(n) - total / n, 0))
+    return cast("measures.Array", np.maximum(measures.natural_logs(n) - total / n, 0))
 
 
-def _of_lines(lines: LineTable, raw: Words, normal: Words, texts: Sequence[str]) -> dict[str, Sequence[Any]]:
+def _of_lines(
+    lines: measures.LineTable, raw: measures.Words, normal: measures.Words, texts: Sequence[str]
+) -> dict[str, Sequence[Any]]:
     n = len(lines.starts)
     of_raw, of_normal = raw.of_lines(), normal.of_lines()
     some = of_raw[1:] > of_raw[:-1]
@@ -356,21 +339,24 @@ def _of_lines(lines: LineTable, raw: Words, normal: Words, texts: Sequence[str])
     ellipsis = _is_one_of(tail, ("...", "…"))
     terminal = _is_one_of(tail & 255, ".!?") | _is_one_of(tail, "”")
     words = np.diff(of_normal)
-    normal_chars = sums(normal.chars, of_normal) + np.maximum(words - 1, 0)
-    upper, numeric = count_code_points(lines, UPPER), count_code_points(normal.lines, NUMBER)
+    normal_chars = measures.sums(normal.chars, of_normal) + np.maximum(words - 1, 0)
+    upper, numeric = (
+        measures.count_code_points(lines, measures.UPPER),
+        measures.count_code_points(normal.lines, measures.NUMBER),
+    )
     chars = lines.chars + 1 + _carriage_returns(lines)
     open_ended = [text != "" and not text.endswith("\n") for text in texts]
     chars[lines.bounds[1:][open_ended] - 1] -= 1
 
-    def split(values: Array) -> list[Any]:
+    def split(values: measures.Array) -> list[Any]:
         every, bounds = values.tolist(), lines.bounds.tolist()
         return [every[a:b] for a, b in itertools.pairwise(bounds)]
 
-    javascript = normal.hashes == hashes_of(["javascript"])[0]
+    javascript = normal.hashes == measures.hashes_of(["javascript"])[0]
     return {
         "rps_doc_frac_lines_end_with_ellipsis": _shares(lines.sums(ellipsis), np.diff(lines.bounds), none=True),
         "rps_lines_ending_with_terminal_punctution_mark": split(terminal.astype(np.int64)),
-        "rps_lines_javascript_counts": split(sums(javascript, of_normal)),
+        "rps_lines_javascript_counts": split(measures.sums(javascript, of_normal)),
         "rps_lines_num_words": split(words),
         "rps_lines_numerical_chars_fraction": split(_rounded(numeric / np.maximum(normal_chars, 1))),
         "rps_lines_start_with_bulletpoint": split(_is_one_of(head, BULLETS).astype(np.int64)),
@@ -378,18 +364,18 @@ def _of_lines(lines: LineTable, raw: Words, normal: Words, texts: Sequence[str])
     }
 
 
-def _carriage_returns(lines: LineTable) -> Array:
+def _carriage_returns(lines: measures.LineTable) -> measures.Array:
     """Return a mask of the lines with a final carriage return."""
-    return cast("Array", lines.utf8[lines.ends] == ord("\r"))
+    return cast("measures.Array", lines.utf8[lines.ends] == ord("\r"))
 
 
-def _three_bytes(lines: LineTable, at: Array) -> Array:
+def _three_bytes(lines: measures.LineTable, at: measures.Array) -> measures.Array:
     """Return the three bytes from each offset on, as a number."""
     first, second, third = (lines.utf8[at + i].astype(np.int64) & 255 for i in range(3))
-    return cast("Array", first << 16 | second << 8 | third)
+    return cast("measures.Array", first << 16 | second << 8 | third)
 
 
-def _is_one_of(values: Array, marks: Iterable[str]) -> Array:
+def _is_one_of(values: measures.Array, marks: Iterable[str]) -> measures.Array:
     return functools.reduce(np.bitwise_or, (values == int.from_bytes(mark.encode()) for mark in marks))
 
 
@@ -400,17 +386,17 @@ def _shares(parts: Any, wholes: Any, *, none: bool = False) -> list[Any]:
     return [share if n else None for share, n in zip(result, whole.tolist(), strict=True)] if none else result
 
 
-def _rounded(values: Array) -> Array:
+def _rounded(values: measures.Array) -> measures.Array:
     """As ``round(value, 8)`` has it, without a call for each."""
     scaled = values * 10.0**DECIMALS
     result = np.rint(scaled) / 10.0**DECIMALS
     for i in np.flatnonzero((np.abs(scaled % 1 - 0.5) < 1e-4) | (scaled > 1e10)):  # arithmetic does not tell these
         result[i] = round(float(values[i]), DECIMALS)
-    return cast("Array", result)
+    return cast("measures.Array", result)
 
 
-@compiled(Words, "int64 int64* int64* int64*")
-def _count_marks(words: Words, texts: Any, sentences: Any, symbols: Any, brackets: Any) -> None:
+@measures.compiled(measures.Words, "int64 int64* int64* int64*")
+def _count_marks(words: measures.Words, texts: Any, sentences: Any, symbols: Any, brackets: Any) -> None:
     r"""Count sentences, symbols and curly brackets.
 
     Each stretch without ``. ! ?`` that has a ``\w`` has one match of the pattern of sentences.
@@ -439,15 +425,15 @@ def _count_marks(words: Words, texts: Any, sentences: Any, symbols: Any, bracket
 
 
 @functools.lru_cache(maxsize=1024)
-def _stop_words(path: str | None, language: str | None) -> Array | None:
+def _stop_words(path: str | None, language: str | None) -> measures.Array | None:
     """Hashes of the stop words of a language, if there are any."""
     words = _listed(path, language) if path else stop_words(language) if language else ()
-    hashes = hashes_of(word for word in words or () if word.split() == [word])
+    hashes = measures.hashes_of(word for word in words or () if word.split() == [word])
     return hashes if len(hashes) else None
 
 
 @functools.lru_cache(maxsize=1024)
-def _phrases(path: str | None, language: str | None) -> dict[int, Array] | None:
+def _phrases(path: str | None, language: str | None) -> dict[int, measures.Array] | None:
     """Return the hashes of a language's phrases, by number of words.
 
     None without a list.
@@ -459,20 +445,20 @@ def _phrases(path: str | None, language: str | None) -> dict[int, Array] | None:
         if (words := entry.split(" ")) == entry.split():
             by_words.setdefault(len(words), []).append(entry)
     return {
-        n: Sequences.of(Words.of(LineTable.of(phrases), "white_space")).joined(n).hashes
+        n: measures.Sequences.of(measures.Words.of(measures.LineTable.of(phrases), "white_space")).joined(n).hashes
         for n, phrases in by_words.items()
     }
 
 
 def _listed(path: str, language: str | None) -> list[str] | None:
-    file = for_language(path, language, ("", ".txt"))
-    return entries(file) if file else None
+    file = measures.for_language(path, language, ("", ".txt"))
+    return measures.entries(file) if file else None
 
 
 @cached(4)
 def _numbers(path: str) -> dict[str, int]:
     try:
-        return msgspec.json.decode(read_list(resolve(path)), type=dict[str, int])
+        return msgspec.json.decode(measures.read_list(measures.resolve(path)), type=dict[str, int])
     except msgspec.DecodeError as error:
         raise ConfigError(f"{path}: expected a JSON object of numbers, got: {error}") from None
 

@@ -13,21 +13,8 @@ import msgspec
 import numpy as np
 
 from toolkit import Batch, Document, Example, Span, Tagger
-from toolkit.text import (
-    ALPHA,
-    NUMBER,
-    SPACE,
-    UPPER,
-    Array,
-    Bytes,
-    Characters,
-    Int64s,
-    LineTable,
-    characters,
-    compiled,
-    decoded,
-    number_of,
-)
+from toolkit import text as measures
+from toolkit.text import ALPHA, NUMBER, SPACE, UPPER, decoded, number_of
 
 COUNTED = "likes shares comments retweets reposts quotes bookmarks upvotes downvotes downloads views followers"
 COUNTER = re.compile(rf"\W*\d[\d,.]*[kmb]?\s+(?:{COUNTED.replace(' ', '|')})\W*")
@@ -156,7 +143,7 @@ class RefinedwebLines(Tagger):
         return list(map(Removed, *columns))
 
     def _look_closer(
-        self, lines: LineTable, measured: "_LineMeasures", reasons: Array
+        self, lines: measures.LineTable, measured: "_LineMeasures", reasons: measures.Array
     ) -> dict[int, tuple[list[Span], int]]:
         """Correct the reasons of doubtful lines.
 
@@ -198,7 +185,7 @@ def _without_parts(line: str) -> tuple[list[Span], str]:
 
 
 def _cuts(
-    lines: LineTable, goes: Array, parts: dict[int, list[Span]], documents: Sequence[Document]
+    lines: measures.LineTable, goes: measures.Array, parts: dict[int, list[Span]], documents: Sequence[Document]
 ) -> list[list[Span]]:
     """Return the spans of each document: of lines in a row that go, and of parts of others."""
     starts = np.zeros(len(goes) + 1, dtype=np.int64)
@@ -225,34 +212,34 @@ def _cuts(
 class _LineMeasures(NamedTuple):
     """Of each line: capitals, numbers, words between white space, words that are counted, and bits."""
 
-    upper: Int64s
-    numbers: Int64s
-    words: Int64s
-    counted: Int64s
-    has: Int64s
+    upper: measures.Int64s
+    numbers: measures.Int64s
+    words: measures.Int64s
+    counted: measures.Int64s
+    has: measures.Int64s
 
 
-def _look(lines: LineTable) -> _LineMeasures:
+def _look(lines: measures.LineTable) -> _LineMeasures:
     n = len(lines.starts)
     measured = _LineMeasures(*np.zeros((5, n), dtype=np.int64))
     parts = [b"items in cart", b"read more", b"sign-in"]
     bounds = np.cumsum([0, *map(len, parts)])
     letters = np.frombuffer(b"".join(parts), dtype=np.int8)
-    _look_at(lines, n, characters(), _Parts(letters, bounds, len(parts)), measured)
+    _look_at(lines, n, measures.characters(), _Parts(letters, bounds, len(parts)), measured)
     return measured
 
 
 class _Parts(NamedTuple):
     """Texts to look for, one behind the other; where each begins, and the end of all; and how many there are."""
 
-    letters: Bytes
-    bounds: Int64s
+    letters: measures.Bytes
+    bounds: measures.Int64s
     number: int
 
 
-@compiled(LineTable, "int64", Characters, _Parts, _LineMeasures)
+@measures.compiled(measures.LineTable, "int64", measures.Characters, _Parts, _LineMeasures)
 def _look_at(  # noqa: C901, PLR0912  # one loop over the characters, without calls
-    lines: LineTable, n: Any, table: Characters, phrases: _Parts, measured: _LineMeasures
+    lines: measures.LineTable, n: Any, table: measures.Characters, phrases: _Parts, measured: _LineMeasures
 ) -> None:
     """Fill `_LineMeasures` of n lines."""
     utf8 = lines.utf8

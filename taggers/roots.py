@@ -17,28 +17,8 @@ import numpy as np
 
 from taggers._options import Label, check_language, words_in
 from toolkit import Batch, Document, Example, Files, Tagger, cached
-from toolkit.text import (
-    ALPHA,
-    NUMBER,
-    PICTURE,
-    PUNCTUATION,
-    SPACE,
-    Array,
-    Characters,
-    LineTable,
-    Sequences,
-    Words,
-    characters,
-    compiled,
-    entries,
-    for_language,
-    has_no_blanks,
-    hashes_of,
-    number_of,
-    numbers_of_all,
-    places_among,
-    stop_words,
-)
+from toolkit import text as measures
+from toolkit.text import ALPHA, NUMBER, PICTURE, PUNCTUATION, SPACE, number_of, stop_words
 
 FACTOR, MASK = 0x1E3779B97F4A7C15, 0x7FFFFFFFFFFFFFFF
 OTHER_SPACE, JOINER = re.compile(r"[^\S \t\n]"), "\u2060"
@@ -129,7 +109,7 @@ class Roots(Tagger):
             words = _between_white_space(batch, self.language)
         else:
             words = words_in(batch, self.splitter, self.language)
-        repeated = Sequences.of(words, folded=True).repeated(self.sequence_words)
+        repeated = measures.Sequences.of(words, folded=True).repeated(self.sequence_words)
         sizes = np.array([len(document.text) for document in batch], dtype=np.int64)
         frequent, special = _look([document.text for document in batch], sizes, self.chars)
         columns = (
@@ -144,27 +124,27 @@ class Roots(Tagger):
         )
         return list(map(Ratios, *(column.tolist() for column in columns), *lists))
 
-    def _flagged_list(self, language: str | None) -> Array | None:
-        path = for_language(self.flagged_words, language, ("", ".txt")) if self.flagged_words else None
+    def _flagged_list(self, language: str | None) -> measures.Array | None:
+        path = measures.for_language(self.flagged_words, language, ("", ".txt")) if self.flagged_words else None
         return _list(path) if path else None
 
 
-def _between_white_space(batch: Batch, language: str | None) -> Words:
+def _between_white_space(batch: Batch, language: str | None) -> measures.Words:
     """Return the words between white space, without special characters around them; a line for each text."""
     texts = [_around().sub("", OTHER_SPACE.sub(JOINER, document.text).replace("\n", " ")) for document in batch]
-    if any(apart := list(map(has_no_blanks, batch.given(language)))):
+    if any(apart := list(map(measures.has_no_blanks, batch.given(language)))):
         words = batch.words("dictionary", language)
         every = words.strings()
         for i, is_one in enumerate(apart):
             if is_one:
                 texts[i] = " ".join(every[words.bounds[i] : words.bounds[i + 1]])
-    return Words.of(LineTable.of(texts), "white_space")
+    return measures.Words.of(measures.LineTable.of(texts), "white_space")
 
 
 @functools.cache
 def _around() -> re.Pattern[str]:
     """Return a pattern of special characters around words, in linear time."""
-    numbers = numbers_of_all()
+    numbers = measures.numbers_of_all()
     special = (numbers & (NUMBER | PUNCTUATION | PICTURE) != 0) & (numbers & (ALPHA | SPACE) == 0)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], special, [False]]).astype(np.int8))).tolist()
     ranges = (
@@ -176,26 +156,26 @@ def _around() -> re.Pattern[str]:
 
 
 @functools.lru_cache(maxsize=200)
-def _stop_list(language: str | None) -> Array | None:
+def _stop_list(language: str | None) -> measures.Array | None:
     """Hashes of the stop words of a language, if there are any."""
     results = [word for word in stop_words(language) if len(word.split()) == 1] if language else []
-    return hashes_of(results, folded=True) if results else None
+    return measures.hashes_of(results, folded=True) if results else None
 
 
 @cached(64)
-def _list(path: str) -> Array:
+def _list(path: str) -> measures.Array:
     """Return the hashes of the entries of one word."""
-    return hashes_of((entry for entry in entries(path) if len(entry.split()) == 1), folded=True)
+    return measures.hashes_of((entry for entry in measures.entries(path) if len(entry.split()) == 1), folded=True)
 
 
-def _shares(words: Words, lists: Sequence[Array | None]) -> list[float | None]:
+def _shares(words: measures.Words, lists: Sequence[measures.Array | None]) -> list[float | None]:
     """Return the share of each text's words in its list."""
-    among = words.sums(places_among(words.folded, words.bounds, lists) >= 0)
+    among = words.sums(measures.places_among(words.folded, words.bounds, lists) >= 0)
     shares = (among / np.maximum(words.counts, 1)).tolist()
     return [None if hashes is None else share for hashes, share in zip(lists, shares, strict=True)]
 
 
-def _look(texts: Sequence[str], sizes: Array, n: int) -> tuple[Array, Array]:
+def _look(texts: Sequence[str], sizes: measures.Array, n: int) -> tuple[measures.Array, measures.Array]:
     """Count most frequent sequences of n characters, and special characters, of texts."""
     points = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32)
     starts, bounds = np.zeros((2, len(sizes) + 1), dtype=np.int64)
@@ -203,7 +183,7 @@ def _look(texts: Sequence[str], sizes: Array, n: int) -> tuple[Array, Array]:
     np.cumsum(np.maximum(sizes - n + 1, 0), out=bounds[1:])
     special, frequent = np.zeros((2, len(sizes)), dtype=np.int64)
     hashes = np.zeros(bounds[-1], dtype=np.int64)
-    _hash(points, starts, len(sizes), n, characters(), special, hashes, bounds)
+    _hash(points, starts, len(sizes), n, measures.characters(), special, hashes, bounds)
     for begin, end in pairwise(bounds.tolist()):
         hashes[begin:end].sort()
     room = np.zeros(int(np.max(sizes, initial=0)) + 1, dtype=np.int64)
@@ -211,9 +191,9 @@ def _look(texts: Sequence[str], sizes: Array, n: int) -> tuple[Array, Array]:
     return frequent, special
 
 
-@compiled("uint32* int64* int64 int64", Characters, "int64* int64* int64*")
+@measures.compiled("uint32* int64* int64 int64", measures.Characters, "int64* int64* int64*")
 def _hash(
-    points: Any, starts: Any, texts: Any, n: Any, table: Characters, special: Any, hashes: Any, bounds: Any
+    points: Any, starts: Any, texts: Any, n: Any, table: measures.Characters, special: Any, hashes: Any, bounds: Any
 ) -> None:
     """Count special characters of texts, and hash their sequences of code points.
 
@@ -238,7 +218,7 @@ def _hash(
         special[text] = count
 
 
-@compiled("int64* int64* int64 int64* int64*")
+@measures.compiled("int64* int64* int64 int64* int64*")
 def _count(hashes: Any, bounds: Any, texts: Any, room: Any, frequent: Any) -> None:
     """Fill `frequent` from sorted hashes; `room` is zeros, one more than the longest text has hashes."""
     for text in range(texts):

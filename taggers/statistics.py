@@ -18,18 +18,8 @@ import numpy as np
 from taggers._eurolingua import eurolingua_statistics
 from taggers._options import Label
 from toolkit import Batch, Document, Example, Files, Model, Tagger, cached
-from toolkit.text import (
-    Array,
-    LineMeasures,
-    Tokenizer,
-    WordMeasures,
-    Words,
-    entries,
-    for_language,
-    occurrences,
-    stop_words,
-    value_at,
-)
+from toolkit import text as measures
+from toolkit.text import entries
 
 DECIMALS = 5
 SHORT, VERY_SHORT = 100, 30
@@ -291,7 +281,7 @@ class Statistics(Tagger):
         texts, languages = [document.text for document in batch], batch.given(self.language)
         bad = [_bad_words(self.bad_words, language, self.variant) for language in languages]
         if self.variant == "fixed":
-            columns = _fixed(batch, texts, [stop_words(language or "") for language in languages], bad)
+            columns = _fixed(batch, texts, [measures.stop_words(language or "") for language in languages], bad)
         else:
             rows = list(map(eurolingua_statistics, texts, languages, bad))
             columns = {name: [row[name] for row in rows] for name in rows[0]}
@@ -303,8 +293,8 @@ class Statistics(Tagger):
         return list(map(Features, *(columns[name] for name in NOTHING)))
 
     @cached_property
-    def _tokenizer(self) -> Tokenizer | None:
-        return Tokenizer(self.tokenizer) if self.tokenizer else None
+    def _tokenizer(self) -> measures.Tokenizer | None:
+        return measures.Tokenizer(self.tokenizer) if self.tokenizer else None
 
 
 # --- fixed ------------------------------------------------------------------------------------------------------------
@@ -314,7 +304,7 @@ def _fixed(
     batch: Batch, texts: Sequence[str], stops: Sequence[frozenset[str]], bad: Sequence[frozenset[str] | None]
 ) -> dict[str, list[Any]]:
     lines, segments = batch.lines, batch.words("segments")
-    line, word = LineMeasures.of(segments), WordMeasures.of(segments)
+    line, word = measures.LineMeasures.of(segments), measures.WordMeasures.of(segments)
     n_lines, n, line_chars = np.diff(lines.bounds), segments.counts, lines.sums(lines.chars)
     chars, feeds, hashes = np.array([(len(text), text.count("\n"), text.count("#")) for text in texts]).T
     long = np.concatenate([[0], np.cumsum(lines.chars >= SHORT)])
@@ -378,13 +368,15 @@ def _fixed(
     }
 
 
-def _rounded(above: Array, below: Array) -> Array:
+def _rounded(above: measures.Array, below: measures.Array) -> measures.Array:
     return np.round(np.where(below > 0, above, 0) / np.maximum(below, 1), DECIMALS)
 
 
-def _rates(segments: Words, words: Array, lists: Sequence[frozenset[str] | None], scale: int) -> list[float | None]:
+def _rates(
+    segments: measures.Words, words: measures.Array, lists: Sequence[frozenset[str] | None], scale: int
+) -> list[float | None]:
     """Return the rate of listed entries in each text; null without a list."""
-    rates = _rounded(scale * occurrences(segments, lists), words).tolist()
+    rates = _rounded(scale * measures.occurrences(segments, lists), words).tolist()
     return [rate if entries else None for rate, entries in zip(rates, lists, strict=True)]
 
 
@@ -399,14 +391,17 @@ def _bad_words(files: str | None, language: str | None, variant: str) -> frozens
     """
     if files is None:
         return None
-    own, english = for_language(files, language), for_language(files, "en") if variant == "eurolingua" else None
+    own, english = (
+        measures.for_language(files, language),
+        measures.for_language(files, "en") if variant == "eurolingua" else None,
+    )
     if own is None:
         return frozenset() if variant == "eurolingua" else None
     return frozenset(entry.lower() for path in {own, english or own} for entry in entries(path))
 
 
 def _bad_in_url(document: Document, bad_words: frozenset[str], variant: str) -> int | None:
-    url = document.metadata.get("url") or value_at(document.metadata, "warc_headers.warc-target-uri")
+    url = document.metadata.get("url") or measures.value_at(document.metadata, "warc_headers.warc-target-uri")
     if not isinstance(url, str):
         return None
     pieces = re.split(r"\W+", url) if variant == "eurolingua" else re.split(r"[\W_]+", unquote(url))

@@ -18,21 +18,11 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.execution.grouped import tasks_of
 from toolkit.learn.evaluate import plots
+from toolkit.learn.evaluate import predictions as answering
 from toolkit.learn.evaluate.judged import MAJORITY, SOURCE, Details, Estimate, GroupScores, Judged, Paired
 from toolkit.learn.evaluate.judging import Judge
 from toolkit.learn.evaluate.metrics import HEADLINES
 from toolkit.learn.evaluate.metrics import Task as What
-from toolkit.learn.evaluate.predictions import (
-    KeyedLabels,
-    LabelFiles,
-    Question,
-    ShardAnswers,
-    ShardToAsk,
-    ask_shard,
-    binned_lengths,
-    joined,
-    read_spec,
-)
 from toolkit.learn.train import section
 from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.records import sets as records
@@ -315,11 +305,13 @@ def run(context: Context, options: Options) -> Outcome:
         check_writable(options.plots, "--plots")
     names = [text.strip().partition(".")[0] for text in (*options.targets, options.against)]
     dataset, over = questions.dataset_of(context, options.dataset, names, sampled=options.sample)
-    spec = read_spec(options.against) if options.against.lstrip().startswith("{") else None
-    labels = KeyedLabels(spec, context.config.max_document_bytes) if spec else None
+    spec = answering.read_spec(options.against) if options.against.lstrip().startswith("{") else None
+    labels = answering.KeyedLabels(spec, context.config.max_document_bytes) if spec else None
     expressions, groups = _questions(options, dataset, in_files=labels is not None)
     answers, broken, sets = _answers(context, dataset, expressions, labels, over)
-    columns = {name: joined([answer.columns[name] for answer in answers], name) for name in answers[0].columns}
+    columns = {
+        name: answering.joined([answer.columns[name] for answer in answers], name) for name in answers[0].columns
+    }
     unused = None
     if labels:
         columns[LABELS], unused = labels.column(b"".join(answer.keys for answer in answers))
@@ -339,7 +331,7 @@ def run(context: Context, options: Options) -> Outcome:
         seed=options.seed,
         scale=_scale(options, sets, spec),
     )
-    columns[LENGTH] = binned_lengths(columns[LENGTH])
+    columns[LENGTH] = answering.binned_lengths(columns[LENGTH])
     result = judge.judged({name: columns[name] for name in groups}, options.top)
     messages = warnings(result)
     if LANGUAGE not in groups:
@@ -375,7 +367,7 @@ def run(context: Context, options: Options) -> Outcome:
     return Outcome(text=text, data=data, failures=broken)
 
 
-def _learnt_from(dataset: Dataset, predictions: list[Question]) -> list[str]:
+def _learnt_from(dataset: Dataset, predictions: list[answering.Question]) -> list[str]:
     """Return warnings about predictions for a model's training documents."""
     results = []
     for prediction in predictions:
@@ -389,7 +381,7 @@ def _learnt_from(dataset: Dataset, predictions: list[Question]) -> list[str]:
     return results
 
 
-def _questions(options: Options, dataset: Dataset, *, in_files: bool) -> tuple[list[Question], list[str]]:
+def _questions(options: Options, dataset: Dataset, *, in_files: bool) -> tuple[list[answering.Question], list[str]]:
     """Return all questions about documents, and the names of groups."""
     finder = Finder(dataset, options.attributes)
     results = [finder.question(text, text, "prediction") for text in options.targets]
@@ -402,21 +394,25 @@ def _questions(options: Options, dataset: Dataset, *, in_files: bool) -> tuple[l
     if options.language is None and language and language.text in [_of_set(question) for question in results]:
         labels = [question for question in results if question.name == LABELS]  # languages are judged by what they are
         language = msgspec.structs.replace(labels[0], name=LANGUAGE) if labels else None
-    groups = [Question(SOURCE, "source"), *([language] if language else []), questions.of_lengths()]
+    groups = [answering.Question(SOURCE, "source"), *([language] if language else []), questions.of_lengths()]
     names = {group.name for group in [*results, *groups]}
     groups += [finder.question(text, text, "--by") for text in dict.fromkeys(options.by) if text not in names]
     return [*results, *groups], [group.name for group in groups]
 
 
-def _of_set(question: Question) -> str:
+def _of_set(question: answering.Question) -> str:
     """Return the text of a question with its set."""
     text = question.text.strip()
     return text if not question.sets or text.startswith(f"{question.sets[0]}.") else f"{question.sets[0]}.{text}"
 
 
 def _answers(
-    context: Context, dataset: Dataset, expressions: list[Question], labels: KeyedLabels | None, over: str
-) -> tuple[list[ShardAnswers], list[str], Sequence[JoinedSet]]:
+    context: Context,
+    dataset: Dataset,
+    expressions: list[answering.Question],
+    labels: answering.KeyedLabels | None,
+    over: str,
+) -> tuple[list[answering.ShardAnswers], list[str], Sequence[JoinedSet]]:
     """Return the answers by shard, failures, and the sets.
 
     Raises:
@@ -424,8 +420,8 @@ def _answers(
     """
     works, unreadable = questions.works_for(context, dataset, expressions, over, "warn")
     by = (labels.match, labels.by_shard) if labels else ()
-    tasks = tasks_of(works, [ShardToAsk(work, expressions, *by) for work in works])
-    results = context.run("evaluate", ask_shard, tasks)
+    tasks = tasks_of(works, [answering.ShardToAsk(work, expressions, *by) for work in works])
+    results = context.run("evaluate", answering.ask_shard, tasks)
     answers = [result.value for result in results if result.value]
     broken = [*unreadable.values(), *failures(results)]
     if not answers:
@@ -433,7 +429,7 @@ def _answers(
     return answers, broken, works[0].sets
 
 
-def _scale(options: Options, sets: Sequence[JoinedSet], spec: LabelFiles | None) -> Declared:
+def _scale(options: Options, sets: Sequence[JoinedSet], spec: answering.LabelFiles | None) -> Declared:
     """Return the scale of the labels: that of the command line, of their files, or of their set."""
     if options.scale is not None:
         return scales.parse(config.parse(options.scale, "--scale"))

@@ -11,24 +11,9 @@ from typing import Any, Literal
 from toolkit.data.in_place import START, SUFFIX, Begin, InPlace, MadeLines, ShardLines, Sieve
 from toolkit.data.tables import TABLE
 from toolkit.errors import ConfigError, DataError, NoDocuments, NothingThere, where_looked
-from toolkit.storage import store_of
+from toolkit.storage import paths, store_of
 from toolkit.storage.globs import glob_regex
-from toolkit.storage.paths import (
-    BOOKKEEPING,
-    check_names,
-    exists,
-    fault_of_name,
-    fixed_part,
-    is_folder,
-    is_glob,
-    join,
-    list_files,
-    list_stats,
-    listing_cache,
-    no_folder,
-    size_of,
-    strip_suffix,
-)
+from toolkit.storage.paths import listing_cache
 from toolkit.storage.store import note_roots
 from toolkit.storage.threads import for_each
 
@@ -68,7 +53,7 @@ class Dataset:
 
     def shard_path(self, shard: str) -> str:
         """Return the path of a shard's documents."""
-        return join(self.documents, self.file_of(shard))
+        return paths.join(self.documents, self.file_of(shard))
 
     def place_of(self, shard: str, number: int) -> str:
         """Return `Document.place` of a row, from 1."""
@@ -138,24 +123,30 @@ class Dataset:
         return {"documents": self.in_place.settings()} if self.in_place else {}
 
     def attribute_path(self, set_name: str, shard: str) -> str:
-        return join(self.attributes, set_name, shard)
+        return paths.join(self.attributes, set_name, shard)
 
     def attribute_table(self, set_name: str, shard: str) -> str:
         """Return the path of a shard's attributes as Parquet. Another program wrote them."""
-        return join(self.attributes, set_name, strip_suffix(self.file_of(shard), (*SHARD_SUFFIXES, *_TABLES)) + TABLE)
+        return paths.join(
+            self.attributes, set_name, paths.strip_suffix(self.file_of(shard), (*SHARD_SUFFIXES, *_TABLES)) + TABLE
+        )
 
     def attribute_file(self, set_name: str, shard: str) -> str:
         """Return the path of the attributes of a shard to read; that of a table, if the set has tables."""
         path, table = self.attribute_path(set_name, shard), self.attribute_table(set_name, shard)
-        if exists(path):
+        if paths.exists(path):
             return path
-        has_tables = exists(table) or next(list_files(join(self.attributes, set_name)), "").endswith(TABLE)
+        has_tables = paths.exists(table) or next(paths.list_files(paths.join(self.attributes, set_name)), "").endswith(
+            TABLE
+        )
         return table if has_tables else path
 
     def sets(self) -> list[str]:
         """Return the names of the attribute sets on disk, sorted."""
         names = [name for name in store_of(self.attributes).folders(self.attributes) if not name.startswith(".")]
-        has_files = for_each(lambda name: is_folder(join(self.attributes, name)), names)  # some servers list empty ones
+        has_files = for_each(
+            lambda name: paths.is_folder(paths.join(self.attributes, name)), names
+        )  # some servers list empty ones
         return list(compress(names, has_files))
 
     def admits(self, shard: str) -> bool:
@@ -174,7 +165,7 @@ class Dataset:
         if self.in_place:
             return sorted(map(self.shard_of, self._files(self.in_place)))
         results: list[str] = []
-        for relative in list_files(self.documents):
+        for relative in paths.list_files(self.documents):
             if not self.admits(relative):
                 continue
             if not relative.endswith(SHARD_SUFFIXES):
@@ -182,15 +173,17 @@ class Dataset:
                     f"expected a file ending in {' '.join(SHARD_SUFFIXES)}; move it, or exclude it with "
                     f"`documents: {{path: {self.documents}, exclude: [{relative!r}]}}`; "
                     "external files are read in place with `documents: {format: …, path: …}`",
-                    path=join(self.documents, relative),
+                    path=paths.join(self.documents, relative),
                 )
-            if fault := fault_of_name(relative):
-                raise DataError(f"{fault}; rename it, or exclude it", path=join(self.documents, relative))
+            if fault := paths.fault_of_name(relative):
+                raise DataError(f"{fault}; rename it, or exclude it", path=paths.join(self.documents, relative))
             results.append(relative)
-        check_names(self.documents, results)
+        paths.check_names(self.documents, results)
         if not results:
             got = "no shard that the globs admit" if self.include or self.exclude else "none"
-            more = " There is no such folder: check the path, or mount the disk" if no_folder(self.documents) else ""
+            more = (
+                " There is no such folder: check the path, or mount the disk" if paths.no_folder(self.documents) else ""
+            )
             more += where_looked(self.documents)
             raise NoDocuments(f"{self.documents}: expected documents, got {got}; run `toolkit ingest` first?{more}")
         return results
@@ -200,9 +193,9 @@ class Dataset:
 
         See `toolkit.storage.paths.listing_cache`. Documents in place need not be in a folder, and are not listed.
         """
-        sets = (join(self.attributes, name) for name in set_names)
+        sets = (paths.join(self.attributes, name) for name in set_names)
         documents = () if self.in_place else (self.documents,)
-        return listing_cache(*documents, join(self.bookkeeping, "rows"), *sets)
+        return listing_cache(*documents, paths.join(self.bookkeeping, "rows"), *sets)
 
     def _files(self, in_place: InPlace) -> dict[str, int | None]:
         """Return the admitted files in place, with their stored bytes if known."""
@@ -210,17 +203,17 @@ class Dataset:
             results = {file: size for file, size in in_place.files().items() if self.admits(file)}
         except NothingThere as error:
             raise NoDocuments(str(error)) from None
-        check_names(self.documents, results)
+        paths.check_names(self.documents, results)
         ours = self.attributes.rstrip("/") + "/"
         for file in results:
-            if join(self.documents, file).startswith(ours):
+            if paths.join(self.documents, file).startswith(ours):
                 raise DataError(
                     "expected external files, got attributes; give a glob that does not match them, or another place "
                     "for the attributes",
-                    path=join(self.documents, file),
+                    path=paths.join(self.documents, file),
                 )
-            if fault := fault_of_name(self.shard_of(file)):
-                raise DataError(f"{fault}; rename it, or exclude it", path=join(self.documents, file))
+            if fault := paths.fault_of_name(self.shard_of(file)):
+                raise DataError(f"{fault}; rename it, or exclude it", path=paths.join(self.documents, file))
         if not results:
             raise NoDocuments(f"{self.documents}: expected documents in place, got no file that the globs admit")
         return results
@@ -233,18 +226,20 @@ class Dataset:
             except NoDocuments:
                 return {}
             unsaid = [file for file, size in files.items() if size is None]
-            sizes = dict(zip(unsaid, for_each(lambda file: size_of(join(self.documents, file)), unsaid), strict=True))
+            sizes = dict(
+                zip(unsaid, for_each(lambda file: paths.size_of(paths.join(self.documents, file)), unsaid), strict=True)
+            )
             return {
                 self.shard_of(file): size if size is not None else sizes[file] for file, size in sorted(files.items())
             }
-        stats = list_stats(self.documents, admits=self.admits)
+        stats = paths.list_stats(self.documents, admits=self.admits)
         return {name: stat.size if stat else 0 for name, stat in stats.below("")}
 
 
 @functools.lru_cache(256)
 def _bookkeeping(attributes: str) -> str:
     parent, name = os.path.split(attributes)
-    return os.path.join(parent if name == "attributes" else attributes, BOOKKEEPING)
+    return os.path.join(parent if name == "attributes" else attributes, paths.BOOKKEEPING)
 
 
 def open_dataset(
@@ -277,8 +272,8 @@ def open_dataset(
         if options or not isinstance(path, str | None):
             raise ConfigError("documents: expected a path or {path, include, exclude}; `format:`, for external files")
         documents = path
-    if documents is not None and is_glob(documents):
-        base = fixed_part(documents) or "."
+    if documents is not None and paths.is_glob(documents):
+        base = paths.fixed_part(documents) or "."
         include = (*include, documents[len(base) :].lstrip("/") if base != "." else documents)
         documents = base
     if documents is None and dataset is None:

@@ -31,22 +31,9 @@ from toolkit.records.origins import Origin
 from toolkit.rules.kinds import kind_called
 from toolkit.rules.kinds.repeat import Unit
 from toolkit.rules.rule import Role
-from toolkit.storage import Stat, json_files, store_of
+from toolkit.storage import Stat, json_files, paths, store_of
 from toolkit.storage.artifact import Derived, FileRecord, files_state, state
 from toolkit.storage.outputs import Output, Together, write_file
-from toolkit.storage.paths import (
-    Listing,
-    below,
-    exists,
-    join,
-    list_files,
-    missing_reason,
-    remove,
-    remove_empty_folders,
-    remove_tree,
-    size_of,
-    work_folder,
-)
 from toolkit.storage.threads import for_each, results_of
 
 
@@ -268,11 +255,11 @@ def orphan_counts(works: Sequence[ShardToMix], orphans: OrphanCounts) -> list[Or
 
 
 def manifest_path(output: str) -> str:
-    return join(work_folder(output), "manifest.json")
+    return paths.join(paths.work_folder(output), "manifest.json")
 
 
 def intent_path(output: str) -> str:
-    return join(work_folder(output), "publishing.json")
+    return paths.join(paths.work_folder(output), "publishing.json")
 
 
 def load_manifest(output: str, read: Callable[[str], bytes] | None = None) -> Manifest | None:
@@ -294,11 +281,11 @@ def check_output(output: str, datasets: Sequence[Dataset], *, overwrite: bool) -
         counts = (len(published.parts), "part"), (published.totals.kept, "document")
         goes = f"{', '.join(amount(*count) for count in counts)}, labels: {few(sorted(published.labels))}"
         return origins.check(output, origin, datasets, goes, overwrite=overwrite)
-    for relative in list_files(output):
+    for relative in paths.list_files(output):
         if _is_ours(output):  # another run has just published it
             return check_output(output, datasets, overwrite=overwrite)
         raise ConfigError(
-            f"{join(output, relative)}: expected an empty folder, or the output of an earlier mix; "
+            f"{paths.join(output, relative)}: expected an empty folder, or the output of an earlier mix; "
             "choose another `output.path`, or move the files away"
         )
     return ""
@@ -331,7 +318,7 @@ def _is_ours(output: str) -> bool:
 
 def is_unfinished(output: str) -> bool:
     """Return True if the publication of an output was interrupted."""
-    return exists(intent_path(output))
+    return paths.exists(intent_path(output))
 
 
 def fault_of(output: str, manifest: Manifest) -> str:
@@ -340,22 +327,22 @@ def fault_of(output: str, manifest: Manifest) -> str:
     if not (path := files_state(files).changed):
         return ""
     (size,) = {file.size for file in files if file.path == path}
-    if not exists(path):
-        return f"{path}: expected a file that the manifest lists, got {missing_reason(path)}; run `toolkit mix`"
-    return f"{path}: expected {size} bytes by the manifest, got {size_of(path)}; run `toolkit mix`"
+    if not paths.exists(path):
+        return f"{path}: expected a file that the manifest lists, got {paths.missing_reason(path)}; run `toolkit mix`"
+    return f"{path}: expected {size} bytes by the manifest, got {paths.size_of(path)}; run `toolkit mix`"
 
 
 def _files(output: str, manifest: Manifest) -> list[FileRecord]:
     """Return the files of an output, as the manifest describes them."""
-    files = [FileRecord(below(output, file.path), file.size) for part in manifest.parts for file in part.files]
-    return files + [FileRecord(below(output, path), len(text.encode())) for path, text in manifest.files.items()]
+    files = [FileRecord(paths.below(output, file.path), file.size) for part in manifest.parts for file in part.files]
+    return files + [FileRecord(paths.below(output, path), len(text.encode())) for path, text in manifest.files.items()]
 
 
 def check_rejected(output: str, folder: str) -> None:
     """Raise ConfigError if the folder for dropped documents has other files."""
     ours = _published(output)
-    for relative in list_files(folder):
-        path = join(folder, relative)
+    for relative in paths.list_files(folder):
+        path = paths.join(folder, relative)
         if normal_path(path) not in ours and not is_unfinished(output) and normal_path(path) not in _published(output):
             raise ConfigError(
                 f"{path}: expected an empty folder for dropped documents, or that of an earlier mix; "
@@ -366,7 +353,7 @@ def check_rejected(output: str, folder: str) -> None:
 def _published(output: str) -> set[str]:
     """Return the comparable paths of the files of an output."""
     manifest = load_manifest(output)
-    return {normal_path(below(output, path)) for path in manifest.paths} if manifest else set()
+    return {normal_path(paths.below(output, path)) for path in manifest.paths} if manifest else set()
 
 
 def checksum_files(parts: list[PartRecord], settings: MixSettings) -> dict[str, str]:
@@ -432,11 +419,11 @@ def _finish(output: str, intent: PublishIntent) -> None:
 
         def appear(file: StoredFile) -> None:
             staged = staged_path(output, manifest.digest, file.path)
-            if exists(staged):
-                files.move(staged, below(output, file.path))
+            if paths.exists(staged):
+                files.move(staged, paths.below(output, file.path))
 
         def write(file: tuple[str, str]) -> None:
-            with Output(below(output, file[0]), files) as out:
+            with Output(paths.below(output, file[0]), files) as out:
                 out.write(file[1].encode())
 
         for_each(appear, [file for part in manifest.parts for file in part.files])
@@ -444,13 +431,13 @@ def _finish(output: str, intent: PublishIntent) -> None:
     origins.save(output, {origins.OUTPUT: Origin(datasets=intent.datasets)})
     json_files.save(manifest_path(output), manifest)
     for path in intent.obsolete:
-        obsolete = below(output, path)
-        remove(obsolete)
+        obsolete = paths.below(output, path)
+        paths.remove(obsolete)
         folder = os.path.dirname(obsolete)
         outside = ".." in path.split("/")  # a folder of dropped documents: FOLDER/documents
-        remove_empty_folders(folder, os.path.dirname(os.path.dirname(folder)) if outside else output)
+        paths.remove_empty_folders(folder, os.path.dirname(os.path.dirname(folder)) if outside else output)
     clear_work(output, intent.keeps)
-    remove(intent_path(output))
+    paths.remove(intent_path(output))
 
 
 def clear_work(output: str, keeps: str = "") -> None:
@@ -460,14 +447,14 @@ def clear_work(output: str, keeps: str = "") -> None:
         output: Output of the mix.
         keeps: Digest of the settings whose intermediates stay.
     """
-    remove_tree(join(work_folder(output), "parts"))
-    remove_tree(join(work_folder(output), "budget"))
-    stages = join(work_folder(output), "stage")
+    paths.remove_tree(paths.join(paths.work_folder(output), "parts"))
+    paths.remove_tree(paths.join(paths.work_folder(output), "budget"))
+    stages = paths.join(paths.work_folder(output), "stage")
     for name in store_of(stages).folders(stages):
         if name != keeps:
-            remove_tree(join(stages, name))
+            paths.remove_tree(paths.join(stages, name))
     if not keeps:
-        remove_tree(stages)
+        paths.remove_tree(stages)
 
 
 Inputs = Callable[[ShardToMix], tuple[str, dict[str, str]] | None]
@@ -538,7 +525,7 @@ def _digests(output: str, manifest: Manifest) -> dict[str, Mapping[str, Stat | N
 
     try:
         by_stream = groupby(manifest.inputs, attrgetter("stream"))
-        return {stream: Listing(output, listed(inputs)) for stream, inputs in by_stream}
+        return {stream: paths.Listing(output, listed(inputs)) for stream, inputs in by_stream}
     except Unreadable:  # a program that has rewritten the manifest may have sorted it otherwise
         by_stream = groupby(sorted(manifest.inputs, key=attrgetter("stream")), attrgetter("stream"))
         return {stream: dict(listed(inputs)) for stream, inputs in by_stream}

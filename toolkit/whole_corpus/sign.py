@@ -35,17 +35,9 @@ from toolkit.storage.record_log import Group
 from toolkit.text.batch import Batch
 from toolkit.text.editing import Edit
 from toolkit.text.kernels.signatures import Array
+from toolkit.whole_corpus import records as signature_records
 from toolkit.whole_corpus.expressions import Evaluator
 from toolkit.whole_corpus.kind import Files, TextBlock
-from toolkit.whole_corpus.records import (
-    NAMES,
-    SignatureRecord,
-    SignedShard,
-    files_in,
-    load_record,
-    place_of,
-    signatures_folder,
-)
 from toolkit.whole_corpus.section import Entry
 
 _ENCODER = msgspec.json.Encoder()
@@ -79,7 +71,7 @@ def works_against(entry: Entry, share: tuple[int, int] | None, max_document_byte
 
 def folder_of(dataset: Dataset, entry: Entry) -> str:
     """Return the folder of the signatures of a dataset's shards."""
-    return signatures_folder(dataset, entry.set)
+    return signature_records.signatures_folder(dataset, entry.set)
 
 
 def signatures_state(
@@ -92,9 +84,9 @@ def signatures_state(
     learn: bool = False,
 ) -> State:
     """Return the state of a shard's signatures; `quick` and `learn` as of `ShardAttributes.state`."""
-    record = load_record(dataset, entry.set, shard)
+    record = signature_records.load_record(dataset, entry.set, shard)
     inputs = ShardAttributes(dataset, entry.set, shard, documents).inputs(entry.reads, quick=quick)
-    result = state(record, inputs, entry.recorded, files_in(dataset, entry.set, shard), quick=quick)
+    result = state(record, inputs, entry.recorded, signature_records.files_in(dataset, entry.set, shard), quick=quick)
     if record and learn and result.stamps:
         folder = join(folder_of(dataset, entry), shard)
         files = {
@@ -102,7 +94,7 @@ def signatures_state(
             for name, file in record.files.items()
         }
         encoded = msgspec.json.encode(msgspec.structs.replace(record, files=files))
-        record_logs.of(dataset).save({place_of(entry.set, shard): encoded})
+        record_logs.of(dataset).save({signature_records.place_of(entry.set, shard): encoded})
     return result
 
 
@@ -226,7 +218,7 @@ class Signing:
         self._log, self._group = record_logs.of(work.dataset), group
 
     def __enter__(self) -> Self:
-        self._log.forget(place_of(entry.set, self._shard) for entry in self._todo)
+        self._log.forget(signature_records.place_of(entry.set, self._shard) for entry in self._todo)
         places = [(entry, join(folder_of(self.whole.dataset, entry), self._shard)) for entry in self._todo]
         for _, folder in places:
             for name in list_files(folder):  # what another attempt at once has not ended stays
@@ -275,7 +267,7 @@ class Signing:
         """
         records = {}
         for entry, (counts, details) in zip(self._entries, self._results, strict=True):
-            record = SignatureRecord(
+            record = signature_records.SignatureRecord(
                 input=documents,
                 settings=entry.entry.recorded,
                 reads={name: digests[name] for name in entry.entry.reads},
@@ -285,7 +277,7 @@ class Signing:
                 counts=counts,
                 details=details,
             )
-            records[place_of(entry.entry.set, self._shard)] = msgspec.json.encode(record)
+            records[signature_records.place_of(entry.entry.set, self._shard)] = msgspec.json.encode(record)
         if self._group is None:
             self._log.save(records)
             return
@@ -306,8 +298,8 @@ class _EntrySigning:
     def __init__(self, entry: Entry, folder: str, sets: list[Any], stack: ExitStack) -> None:
         self.entry = entry
         self.files = Files(folder, stack)
-        self.names = RowOutput(self.files.path(NAMES))
-        self.files.add(NAMES, self.names)
+        self.names = RowOutput(self.files.path(signature_records.NAMES))
+        self.files.add(signature_records.NAMES, self.names)
         kind, checked = entry.configured(), entry.checked()
         self.signer = kind.signer(self.files)
         of_sets = {key.name for joined in entry.joined for key in joined.keys}
@@ -349,7 +341,7 @@ def names_of(folder: str, shard: str) -> Iterator[bytes]:
     """Yield ``{"source":…,"id":…}`` of each document of a signed shard."""
     from toolkit.data.alignment import MAX_ROW
 
-    with Lines(join(folder, shard, NAMES), MAX_ROW) as lines:
+    with Lines(join(folder, shard, signature_records.NAMES), MAX_ROW) as lines:
         yield from chain.from_iterable(lines.blocks())
 
 
@@ -360,7 +352,7 @@ def names_at(folder: str, shard: str, rows: Array) -> Iterator[bytes]:
     if not len(rows):
         return
     first = count = 0
-    with Lines(join(folder, shard, NAMES), MAX_ROW) as lines:
+    with Lines(join(folder, shard, signature_records.NAMES), MAX_ROW) as lines:
         for block in lines.blocks():
             behind = int(rows.searchsorted(first + len(block)))
             for row in rows[count:behind].tolist():
@@ -368,7 +360,7 @@ def names_at(folder: str, shard: str, rows: Array) -> Iterator[bytes]:
             first, count = first + len(block), behind
 
 
-def names_of_rows(signed: SignedShard, rows: Array) -> Iterator[list[str]]:
+def names_of_rows(signed: signature_records.SignedShard, rows: Array) -> Iterator[list[str]]:
     """Yield source, id and perhaps place of rows, in ascending order."""
     for line, row in zip(names_at(signed.folder, signed.shard, rows), rows.tolist(), strict=True):
         name = _NAME.decode(line)
@@ -378,7 +370,7 @@ def names_of_rows(signed: SignedShard, rows: Array) -> Iterator[list[str]]:
 _NAME = msgspec.json.Decoder(dict[str, str])
 
 
-def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]:
+def documents_of(signed: signature_records.SignedShard, is_wanted: Array) -> Iterator[DocumentRow]:
     """Yield the documents of a signed shard at chosen rows: bool, of each row.
 
     Raises:
@@ -409,7 +401,9 @@ def documents_of(signed: SignedShard, is_wanted: Array) -> Iterator[DocumentRow]
 
 
 @contextmanager
-def _texts(signed: SignedShard, chosen: str | list[Any] | None) -> Iterator[Iterator[str | list[Edit]] | None]:
+def _texts(
+    signed: signature_records.SignedShard, chosen: str | list[Any] | None
+) -> Iterator[Iterator[str | list[Edit]] | None]:
     """Give the chosen texts of a shard's documents, empty for null; None without a choice.
 
     Where the text is an edited one, give the edits.
@@ -439,7 +433,7 @@ EDITS = "edits.jsonl.gz"
 _EDITS = msgspec.json.Decoder(list[Edit])
 
 
-def edits_of(signed: SignedShard) -> Iterator[list[Edit]]:
+def edits_of(signed: signature_records.SignedShard) -> Iterator[list[Edit]]:
     """Yield the edits of each document of a signed shard."""
     with Lines(signed.path(EDITS), sys.maxsize) as lines:
         yield from map(_EDITS.decode, chain.from_iterable(lines.blocks()))

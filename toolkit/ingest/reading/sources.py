@@ -27,16 +27,7 @@ from toolkit.records.ingested import InputOfPack
 from toolkit.records.left_out import LeftOutOutput
 from toolkit.records.takedown import takedown_of
 from toolkit.storage import Stat
-from toolkit.storage.compression import (
-    CHUNK,
-    COMPRESSORS,
-    MAGIC_BYTES,
-    Damaged,
-    Frames,
-    Stored,
-    compress_fast,
-    compression_in,
-)
+from toolkit.storage import compression as compressions
 from toolkit.storage.paths import stat_each
 from toolkit.storage.threads import REQUESTS
 
@@ -208,8 +199,8 @@ _PIECE = 1 << 20
 """Uncompressed bytes at a time."""
 
 _COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
-    **COMPRESSORS,
-    "gzip": compress_fast,
+    **compressions.COMPRESSORS,
+    "gzip": compressions.compress_fast,
     "bz2": bz2.compress,
     "xz": partial(lzma.compress, preset=0),
 }
@@ -243,23 +234,23 @@ def find_damage(entry: Entry, open_: Callable[[], IO[bytes]]) -> Damage | None:
     lines = entry.reader().LINES
     damage = _damage(open_, lines)
     if damage and not damage.truncated:
-        damage = _damage(open_, lines, damage.byte - CHUNK)
+        damage = _damage(open_, lines, damage.byte - compressions.CHUNK)
     return damage if damage and damage.whole else None
 
 
 def _damage(open_: Callable[[], IO[bytes]], lines: bool, *steps_from: int) -> Damage | None:
-    with Stored(open_()) as stored:
-        name = compression_in(stored.head(MAGIC_BYTES))
+    with compressions.Stored(open_()) as stored:
+        name = compressions.compression_in(stored.head(compressions.MAGIC_BYTES))
         if not name:
             return None
-        frames, line_ends = Frames(stored, name, *steps_from), 0
+        frames, line_ends = compressions.Frames(stored, name, *steps_from), 0
         try:
             while piece := frames.read(_PIECE):
                 if at := piece.rfind(b"\n") + 1:
                     line_ends = frames.size - len(piece) + at
         except EOFError:
             return Damage(name, stored.at, max(frames.whole, line_ends if lines else 0), truncated=True)
-        except Damaged:
+        except compressions.Damaged:
             return Damage(name, stored.at - 1, frames.whole, truncated=False)
     return None
 
@@ -271,8 +262,8 @@ def open_undamaged(open_: Callable[[], IO[bytes]], damage: Damage) -> IO[bytes]:
 
 def _recompressed(open_: Callable[[], IO[bytes]], damage: Damage) -> Iterator[bytes]:
     remaining = damage.whole
-    with Stored(open_()) as stored:
-        frames = Frames(stored, damage.compression)
+    with compressions.Stored(open_()) as stored:
+        frames = compressions.Frames(stored, damage.compression)
         while remaining:
             piece = frames.read(min(remaining, _PIECE))
             remaining -= len(piece)

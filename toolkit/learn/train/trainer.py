@@ -12,17 +12,7 @@ from toolkit.config.scale import Scale, ScaleOption
 from toolkit.config.scale import check as check_scale
 from toolkit.errors import ConfigError, DataError
 from toolkit.execution.executors import Report, Task
-from toolkit.learn.train.examples import (
-    EXAMPLES,
-    SPLITS,
-    TRAIN,
-    Aggregate,
-    Example,
-    Examples,
-    check_aggregate,
-    check_on_scale,
-    label_of,
-)
+from toolkit.learn.train import examples as example_sets
 from toolkit.plugins import Kind as KindOfPlugin
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.linear.model import Task as WhatFor
@@ -64,7 +54,7 @@ class Trainer(Kind, kw_only=True):
 
     labels: str | list[str]
     task: WhatFor
-    aggregate: Aggregate | None = None
+    aggregate: example_sets.Aggregate | None = None
     scale: ScaleOption = None
     weights: list[Positive] = []
     split: str | None = None
@@ -85,7 +75,7 @@ class Trainer(Kind, kw_only=True):
             raise ConfigError("labels: expected an expression, got none")
         if self.weights and len(self.weights) != len(self.expressions):
             raise ConfigError(f"weights: expected {len(self.expressions)}, one of each label, got {len(self.weights)}")
-        check_aggregate(self.task, self.aggregate)
+        example_sets.check_aggregate(self.task, self.aggregate)
         check_scale(self.scale, self.task if self.task in ("regression", "ordinal") else "")
         if abs(sum(self.splits.values()) - 1) > 1e-9 or any(share < 0 for share in self.splits.values()):
             raise ConfigError(f"splits: expected shares that add up to 1, got {sum(self.splits.values()):g}")
@@ -121,7 +111,7 @@ class Trainer(Kind, kw_only=True):
     def shares(self) -> list[float]:
         """Return the share of each split, in the order of `SPLITS`."""
         shares: dict[str, float] = {str(name): share for name, share in self.splits.items()}
-        return [shares.get(name, 0.0) for name in SPLITS]
+        return [shares.get(name, 0.0) for name in example_sets.SPLITS]
 
     def queries(self) -> dict[str, Query]:
         """Return the expressions of the options."""
@@ -135,13 +125,13 @@ class Trainer(Kind, kw_only=True):
         """Return a type without values: what is made is a model."""
         return bool
 
-    def examples(self, block: TextBlock) -> tuple[list[Example | None], Counter[str]]:
+    def examples(self, block: TextBlock) -> tuple[list[example_sets.Example | None], Counter[str]]:
         """Return the examples of documents: their labels and splits, None of what is not used; and why not.
 
         Raises:
             DataError: naming the line of a label that is not of the task.
         """
-        results: list[Example | None] = []
+        results: list[example_sets.Example | None] = []
         reasons = Counter[str]()
         bounds = np.cumsum(self.shares)
         for i, document in enumerate(block.documents):
@@ -151,9 +141,9 @@ class Trainer(Kind, kw_only=True):
                 continue
             values = [block.values[name][i] for name in self._labels]
             try:
-                label = label_of(self.task, values, self.weights, self.aggregate)
+                label = example_sets.label_of(self.task, values, self.weights, self.aggregate)
                 if isinstance(self.scale, Scale):
-                    check_on_scale(self.task, label, self.scale)
+                    example_sets.check_on_scale(self.task, label, self.scale)
                 number = self._split(block, i, (document.source, document.id), bounds)
             except DataError as error:
                 error.line, error.id = block.first + i + 1, document.id
@@ -163,7 +153,7 @@ class Trainer(Kind, kw_only=True):
             elif number is None:
                 reasons["in no split"] += 1
             else:
-                results[-1] = Example(label, number)
+                results[-1] = example_sets.Example(label, number)
         return results, reasons
 
     def _split(self, block: TextBlock, i: int, name: tuple[str, str], bounds: Array) -> int | None:
@@ -171,17 +161,17 @@ class Trainer(Kind, kw_only=True):
             value = block.values["split_by"][i] if self.split_by is not None else None
             return split_of(str(self.seed), name if value is None else value, bounds)
         value = block.values["split"][i]
-        if value is not None and value not in SPLITS:
+        if value is not None and value not in example_sets.SPLITS:
             raise DataError(f"split: expected train, valid, test or null, got {value!r}")
-        return None if value is None else SPLITS.index(value)
+        return None if value is None else example_sets.SPLITS.index(value)
 
-    def weights_of(self, examples: Examples) -> Array:
+    def weights_of(self, examples: example_sets.Examples) -> Array:
         """Return the weight of each document for each target: nothing out of train; if balanced, both sides the same.
 
         Returns:
             float64, in the shape of `Examples.targets`.
         """
-        targets, train = examples.targets(), examples.of_split(TRAIN)
+        targets, train = examples.targets(), examples.of_split(example_sets.TRAIN)
         result = np.repeat(train.astype(np.float64)[:, None], targets.shape[1], axis=1)
         if self.balance:
             for k in range(targets.shape[1]):
@@ -210,7 +200,7 @@ class Gatherer(Signer):
     def __init__(self, kind: Trainer, files: Files) -> None:
         super().__init__(kind, files)
         self.counts: Counter[str] = Counter()
-        self._examples = files.open(EXAMPLES)
+        self._examples = files.open(example_sets.EXAMPLES)
 
     def add(self, block: TextBlock) -> None:
         """Take the next documents."""
@@ -221,7 +211,7 @@ class Gatherer(Signer):
             self.take_documents(block, used)
             self._examples.write(b"".join(msgspec.json.encode(example) + b"\n" for _, example in used))
 
-    def take_documents(self, block: TextBlock, used: Sequence[tuple[int, Example]]) -> None:
+    def take_documents(self, block: TextBlock, used: Sequence[tuple[int, example_sets.Example]]) -> None:
         """Write the data of some documents of a block: by default, of the pieces of their texts."""
         texts: list[str] = []
         for i, example in used:
@@ -253,7 +243,7 @@ class TrainingInput:
     """
 
     shards: list[str]
-    examples: Examples
+    examples: example_sets.Examples
     folder: str
     name: str
     run: Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]

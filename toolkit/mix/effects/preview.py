@@ -19,17 +19,7 @@ from toolkit.execution.executors import Report
 from toolkit.execution.progress import Share
 from toolkit.lazy_numpy import np
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects.counts import (
-    NO_LABEL,
-    GroupCount,
-    RuleCount,
-    ShardEffects,
-    Totals,
-    count_group,
-    count_nulls,
-    count_repeats,
-    finish,
-)
+from toolkit.mix.effects import counts as effect_counts
 from toolkit.mix.join import JoinedShard, RawAttributes, RowDecoder, at_document, inputs_of, joint_rows, plain_values
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.orphans import Copies, Fates
@@ -41,7 +31,7 @@ if TYPE_CHECKING:
     from toolkit.text.kernels.signatures import Array
 
 
-class LabelCount(Totals):
+class LabelCount(effect_counts.Totals):
     """Documents of a label, and how many of them each rule drops."""
 
     dropped: list[int] = msgspec.field(default_factory=list)
@@ -72,7 +62,7 @@ def uneven_losses(labels: Mapping[str, tuple[int, int, int]]) -> list[str]:
     return results
 
 
-class Preview(ShardEffects, frozen=True, kw_only=True):
+class Preview(effect_counts.ShardEffects, frozen=True, kw_only=True):
     """The effects of rules on a shard, without its texts.
 
     Attributes:
@@ -140,7 +130,7 @@ def preview_shard(
     effects, bits, stays = Effects(work, rules, copies), dict[str, int](), bytearray()
     progress = Share(report, state.rows, state.size)
     for block in blocks(work, rules):
-        effects.add(block, [label or NO_LABEL for label in block.labels])
+        effects.add(block, [label or effect_counts.NO_LABEL for label in block.labels])
         rules.occurrence.note_all(bits, block.columns)
         stays.extend(not isinstance(outcome, int) for outcome in block.outcomes)
         if copies:
@@ -203,10 +193,10 @@ class Effects:
     def __init__(self, work: ShardToMix, rules: RuleSet, copies: Copies | None = None) -> None:
         self._work, self._rules, self._copies = work, rules, copies if copies and copies.rules else None
         self.labels: dict[str, int] = {}
-        self.groups: dict[str, GroupCount] = {}
+        self.groups: dict[str, effect_counts.GroupCount] = {}
         self.unlike_dolma = self._rows = 0
-        self._counts = [RuleCount() for _ in rules.rules]
-        self._sizes = np.zeros((64, len(Totals.__struct_fields__)), dtype=np.int64)
+        self._counts = [effect_counts.RuleCount() for _ in rules.rules]
+        self._sizes = np.zeros((64, len(effect_counts.Totals.__struct_fields__)), dtype=np.int64)
         self._of_rules = np.zeros((64, len(rules.rules), 3), dtype=np.int64)
 
     def add(self, block: "RuleBlock", labels: Iterable[str]) -> RuleDecisions:
@@ -244,7 +234,7 @@ class Effects:
         for i, (values, outcome, chars) in enumerate(zip(block.values(), block.outcomes, block.chars, strict=True)):
             try:
                 if rules.compares_nulls:
-                    count_nulls(counts, rules, outcome, values)
+                    effect_counts.count_nulls(counts, rules, outcome, values)
                 if rules.may_differ:
                     self.unlike_dolma += rules.differs(outcome, *values)
                 if self._copies:
@@ -257,9 +247,9 @@ class Effects:
                 if rules.repeats or rules.budget:
                     copies[i] = rules.copies(*values)
                 if rules.repeats:
-                    count_repeats(counts, rules, copies[i], values)
+                    effect_counts.count_repeats(counts, rules, copies[i], values)
                 if rules.budget:
-                    count_group(self.groups, *rules.budget.of(values, chars, block.bytes[i]), copies[i])
+                    effect_counts.count_group(self.groups, *rules.budget.of(values, chars, block.bytes[i]), copies[i])
             except DataError as error:
                 raise at_document(error, self._work, self._rows + 1 + i, values[-1].id) from None
         return unique, copies, applied
@@ -274,17 +264,17 @@ class Effects:
                 self._counts[i].spans += spans
                 yield i, min(cut or 0, chars)  # an end past the text may be clamped
 
-    def counted(self) -> tuple[Totals, list[RuleCount], list[int]]:
+    def counted(self) -> tuple[effect_counts.Totals, list[effect_counts.RuleCount], list[int]]:
         """Return totals, effects of rules, and single-handed drops."""
-        totals, of_rules = Totals(*self._sizes.sum(axis=0).tolist()), self._of_rules.sum(axis=0).tolist()
+        totals, of_rules = effect_counts.Totals(*self._sizes.sum(axis=0).tolist()), self._of_rules.sum(axis=0).tolist()
         for count, (documents, chars, _) in zip(self._counts, of_rules, strict=True):
             count.documents, count.chars = documents, chars
-        finish(self._counts, self._rules.rules, totals)
+        effect_counts.finish(self._counts, self._rules.rules, totals)
         return totals, self._counts, [unique for _, _, unique in of_rules]
 
-    def by_label(self) -> dict[str, tuple[Totals, list[list[int]]]]:
+    def by_label(self) -> dict[str, tuple[effect_counts.Totals, list[list[int]]]]:
         """Return the totals of each label; of each rule documents, code points, and documents that it alone drops."""
-        result = zip(map(Totals, *self._sizes.T.tolist()), self._of_rules.tolist(), strict=True)
+        result = zip(map(effect_counts.Totals, *self._sizes.T.tolist()), self._of_rules.tolist(), strict=True)
         return dict(zip(self.labels, result, strict=False))
 
 

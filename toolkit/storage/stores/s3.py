@@ -8,21 +8,8 @@ from typing import Any, cast
 
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, Unreadable
+from toolkit.storage import objects as object_store
 from toolkit.storage.addresses import redact_text, reveal_url
-from toolkit.storage.objects import (
-    CONNECTIONS,
-    UPLOAD,
-    Broken,
-    NoUpload,
-    Objects,
-    ObjectWriting,
-    Page,
-    UploadPart,
-    is_broken,
-    prefix_of,
-    split,
-    trouble,
-)
 from toolkit.storage.retrying import RetryableError, retry_after
 from toolkit.storage.store import BUFFER, Stat
 from toolkit.storage.threads import for_each
@@ -71,7 +58,7 @@ class Unsaid(Exception):
     """The answer to a HEAD has a status and no reason."""
 
 
-class S3(Objects):
+class S3(object_store.Objects):
     """Objects as ``s3://BUCKET/KEY``."""
 
     service = "S3"
@@ -94,7 +81,7 @@ class S3(Objects):
             connect_timeout=connect,
             read_timeout=read,
             retries={"mode": "standard", "total_max_attempts": 1},  # see `toolkit.storage.retrying`
-            max_pool_connections=CONNECTIONS,
+            max_pool_connections=object_store.CONNECTIONS,
             s3={"addressing_style": self.options.addressing_style},
             signature_version=UNSIGNED if self.options.anonymous else None,
         )
@@ -116,15 +103,15 @@ class S3(Objects):
         from botocore.parsers import ResponseParserError
 
         error = getattr(error, "backend_error", None) or error  # smart_open wraps them
-        if isinstance(error, Broken):
+        if isinstance(error, object_store.Broken):
             inner = error.args[0]
-            return self.explain(inner, path, bucket) or trouble(inner, path)
+            return self.explain(inner, path, bucket) or object_store.trouble(inner, path)
         if isinstance(error, known.ClientError):
             return self._answered(error, path)
         passing = known.HTTPClientError | known.ConnectionError | known.IncompleteReadError
         damaged = known.ChecksumError | known.FlexibleChecksumError | ResponseParserError
-        if isinstance(error, passing | damaged) or is_broken(error):
-            return trouble(error, path)
+        if isinstance(error, passing | damaged) or object_store.is_broken(error):
+            return object_store.trouble(error, path)
         if isinstance(error, RecursionError):  # boto3 asks each place for the next
             message = f"an answer of S3, got redirections without end{self.hint}"
         elif isinstance(error, known.NoCredentialsError | known.PartialCredentialsError):
@@ -148,7 +135,7 @@ class S3(Objects):
             return FileNotFoundError(2, "No such object", path)
         if code == "NoSuchUpload":
             expected = "expected the upload that this run has begun, got none; did `toolkit clean` run meanwhile?"
-            return NoUpload(expected, path=path)
+            return object_store.NoUpload(expected, path=path)
         if operation == "HeadObject" and status in (400, 403, 404) and not is_busy:
             return Unsaid(reply)
         if status >= 400 and code in ("", str(status)) and operation != "HeadObject" and status != 416 and not is_busy:
@@ -166,7 +153,7 @@ class S3(Objects):
         return self.answer(status, reply, message, path, later, operation)
 
     def head(self, path: str) -> tuple[Stat, float] | None:
-        bucket, key = split(path)
+        bucket, key = object_store.split(path)
         status: object = None
         for _ in range(HEADS):
             try:
@@ -185,11 +172,13 @@ class S3(Objects):
         message = f"expected the same answer to HEAD as to GET, got {status} for HEAD only; check the network between"
         raise Unreadable(f"{message} this machine and the bucket, then run again", path=path)
 
-    def page(self, path: str, prefix: str, token: str | None, *, folders: bool = False, limit: int = 1000) -> Page:
+    def page(
+        self, path: str, prefix: str, token: str | None, *, folders: bool = False, limit: int = 1000
+    ) -> object_store.Page:
         options: dict[str, Any] = {"Delimiter": "/"} if folders else {}
         if token:
             options["ContinuationToken"] = token
-        bucket = split(path)[0]
+        bucket = object_store.split(path)[0]
         page = self.client.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=limit, **options, **self.payer)
         if "IsTruncated" not in page:  # an answer without content has nothing in it, either
             raise Unreadable("expected a listing, got an answer of S3 without one", path=path)
@@ -197,7 +186,7 @@ class S3(Objects):
         if page["IsTruncated"] and not following:
             message = "expected a whole listing, got one that is cut short without saying how it goes on"
             raise Unreadable(message, path=path)
-        return Page(
+        return object_store.Page(
             [  # a server may say less than S3 does
                 (entry["Key"], Stat(entry["Size"], f"etag {entry['ETag']}") if "ETag" in entry else None)
                 for entry in page.get("Contents", ())
@@ -207,7 +196,7 @@ class S3(Objects):
         )
 
     def get(self, path: str, offset: int, length: int | None) -> bytes:
-        bucket, key = split(path)
+        bucket, key = object_store.split(path)
         options = (
             {"Range": f"bytes={offset}-{'' if length is None else offset + length - 1}"} if offset or length else {}
         )
@@ -220,44 +209,44 @@ class S3(Objects):
         same = {"IfMatch": expected.stamp.removeprefix("etag ")} | self.payer
         parameters: dict[str, Any] = {"client": _Once(self.client), "client_kwargs": {"S3.Client.get_object": same}}
         # the URI is taken apart again there: characters that mean something in one must not
-        stream = s3.open(*split(path), "rb", buffer_size=BUFFER, defer_seek=True, **parameters)
+        stream = s3.open(*object_store.split(path), "rb", buffer_size=BUFFER, defer_seek=True, **parameters)
         stream.seek(offset)
         return stream
 
     def upload(self, path: str, data: bytes, *, new: bool = False) -> Stat:
-        bucket, key = split(path)
+        bucket, key = object_store.split(path)
         condition = {"IfNoneMatch": "*"} if new else {}  # a server that knows none says so
         answer = self.client.put_object(Bucket=bucket, Key=key, Body=data, **condition)
         return Stat(len(data), f"etag {answer['ETag']}")
 
     def begin(self, path: str) -> str:
-        bucket, key = split(path)
+        bucket, key = object_store.split(path)
         begun = self.ask(path, lambda: self.client.create_multipart_upload(Bucket=bucket, Key=key))
         return str(begun["UploadId"])
 
-    def send(self, path: str, upload: str, part: UploadPart) -> Any:
-        bucket, key = split(path)
+    def send(self, path: str, upload: str, part: object_store.UploadPart) -> Any:
+        bucket, key = object_store.split(path)
         answer = self.client.upload_part(
             Bucket=bucket, Key=key, UploadId=upload, PartNumber=part.number, Body=part.body
         )
         return {"ETag": answer["ETag"], "PartNumber": part.number}
 
     def complete(self, path: str, upload: str, parts: list[Any]) -> None:
-        bucket, key = split(path)
+        bucket, key = object_store.split(path)
         self.client.complete_multipart_upload(Bucket=bucket, Key=key, UploadId=upload, MultipartUpload={"Parts": parts})
 
     def cancel(self, path: str, upload: str) -> None:
-        bucket, key = split(path)
+        bucket, key = object_store.split(path)
         self.client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
 
     def copy(self, source: str, target: str, size: int) -> None:
         """Copy an object; a large one in pieces."""
-        bucket, key = split(target)
-        copy_source = dict(zip(("Bucket", "Key"), split(source), strict=True))
+        bucket, key = object_store.split(target)
+        copy_source = dict(zip(("Bucket", "Key"), object_store.split(source), strict=True))
         if size <= COPIED:
             self.ask(target, lambda: self.client.copy_object(Bucket=bucket, Key=key, CopySource=copy_source))
             return
-        writing = ObjectWriting(self, target)
+        writing = object_store.ObjectWriting(self, target)
         writing.upload = self.begin(target)
         step = max(COPIED, -(-size // 10_000))
 
@@ -278,14 +267,14 @@ class S3(Objects):
             writing.abort()
 
     def delete(self, path: str) -> None:
-        bucket, key = split(path)
+        bucket, key = object_store.split(path)
         self.client.delete_object(Bucket=bucket, Key=key)
 
     def remove_tree(self, root: str) -> None:
-        bucket, key = split(root)
+        bucket, key = object_store.split(root)
         names = list(self.files(root))
         for first in range(0, len(names), 1000):
-            objects = [{"Key": prefix_of(key) + name} for name in names[first : first + 1000]]
+            objects = [{"Key": object_store.prefix_of(key) + name} for name in names[first : first + 1000]]
             answer = self.ask(
                 root,
                 lambda objects=objects: self.client.delete_objects(  # type: ignore[misc]
@@ -300,17 +289,20 @@ class S3(Objects):
         """Return unfinished multipart uploads; their owner is unknown."""
         if not any_owner:
             return []
-        bucket, key = split(root)
+        bucket, key = object_store.split(root)
         results: list[str] = []
         more: dict[str, str] = {}
         while True:
             page = self.ask(
                 root,
                 lambda more=more: self.client.list_multipart_uploads(  # type: ignore[misc]
-                    Bucket=bucket, Prefix=prefix_of(key), **more
+                    Bucket=bucket, Prefix=object_store.prefix_of(key), **more
                 ),
             )
-            results += [f"s3://{bucket}/{entry['Key']}{UPLOAD}{entry['UploadId']}" for entry in page.get("Uploads", ())]
+            results += [
+                f"s3://{bucket}/{entry['Key']}{object_store.UPLOAD}{entry['UploadId']}"
+                for entry in page.get("Uploads", ())
+            ]
             if not page.get("IsTruncated"):
                 return sorted(results)
             more = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
@@ -335,7 +327,7 @@ class _Body:
         try:
             return cast("bytes", self._body.read(size))
         except Exception as error:
-            raise Broken(error) from None
+            raise object_store.Broken(error) from None
 
     def close(self) -> None:
         self._body.close()

@@ -24,18 +24,7 @@ from toolkit.storage.threads import for_each
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, UInt8s, UInt32s
 from toolkit.text.kernels.split_mix import GAMMA, finalized
-from toolkit.whole_corpus.exact.runs import (
-    ABSENT,
-    BYTES,
-    FIRST,
-    KEYS,
-    KeyLayout,
-    RunOfKeys,
-    bits_of,
-    first_seen,
-    numbered,
-    runs_of,
-)
+from toolkit.whole_corpus.exact import runs as exact_runs
 from toolkit.whole_corpus.kind import Decisions, ResolveJob
 from toolkit.whole_corpus.records import SignedShard, load_layout, save_layout
 
@@ -48,8 +37,8 @@ _MASK = (1 << 128) - 1
 class KeyRuns(msgspec.Struct, frozen=True):
     """Input of a resolution: the runs of all shards, in order, the layout of their keys, the number of partitions."""
 
-    runs: list[RunOfKeys]
-    layout: KeyLayout
+    runs: list[exact_runs.RunOfKeys]
+    layout: exact_runs.KeyLayout
     parts: int
 
 
@@ -78,7 +67,7 @@ class PartToResolve(ConfigStruct):
     part: int
 
 
-def resolve(work: ResolveJob, layout: KeyLayout, items: str) -> Decisions:
+def resolve(work: ResolveJob, layout: exact_runs.KeyLayout, items: str) -> Decisions:
     """Resolve all partitions; `items` is what is compared, for people."""
     parts, notes = resolve_parts(work, layout, work.folder)
     fates = {}
@@ -93,15 +82,15 @@ def resolve(work: ResolveJob, layout: KeyLayout, items: str) -> Decisions:
     return Decisions(fates, counts, _collisions(layout.bits, distinct) + notes)
 
 
-def resolve_parts(work: ResolveJob, layout: KeyLayout, folder: str) -> tuple[list[Part], list[str]]:
+def resolve_parts(work: ResolveJob, layout: exact_runs.KeyLayout, folder: str) -> tuple[list[Part], list[str]]:
     """Resolve all partitions into a folder; and sentences for people."""
-    runs = [run for signed in work.shards for run in runs_of(signed)]
+    runs = [run for signed in work.shards for run in exact_runs.runs_of(signed)]
     total = sum(run.run.keys for run in runs)
     cost = COST[layout.names] + 3 * layout.dtype["rank"].itemsize if layout.ranks else COST[layout.names]
     parts = max(1, -(-total * cost // max(work.memory, 1)))
     notes = []
     if layout.rate:
-        parts = max(1, -(-total // KEYS))
+        parts = max(1, -(-total // exact_runs.KEYS))
         notes = [_filters(work.memory, total, parts, layout.rate)]
     save_layout(_layout(folder), KeyRuns(runs, layout, parts))
     tasks = [Task(f"part {part}", PartToResolve(folder, part)) for part in range(parts)]
@@ -117,8 +106,8 @@ def _filters(memory: int, total: int, parts: int, rate: float) -> str:
         ConfigError: if one needs more memory than there may be.
     """
     keys = -(-total // parts)
-    size = bits_of(keys, rate) // 8
-    if (needed := size + BYTES * keys) > memory:
+    size = exact_runs.bits_of(keys, rate) // 8
+    if (needed := size + exact_runs.BYTES * keys) > memory:
         raise ConfigError(
             f"memory: expected at least {-(-needed // 10**6)} MB for `approximate: bloom`, whose filters are as large "
             f"as `false_positive_rate: {rate:g}` asks for, got {memory:,} bytes"
@@ -167,9 +156,9 @@ def _resolve(whole: KeyRuns, slices: list[tuple[int, Array]], stem: str) -> Part
     high, low = column("hi"), column("lo") if layout.bits == 128 else None
     writer = None
     if layout.rate:
-        stays = first_seen(high, low, layout.rate)
+        stays = exact_runs.first_seen(high, low, layout.rate)
     else:
-        numbers, chosen = numbered(high, low, _ranks(whole, ends, column("rank")) if layout.ranks else None)
+        numbers, chosen = exact_runs.numbered(high, low, _ranks(whole, ends, column("rank")) if layout.ranks else None)
         stays = np.zeros(len(numbers), dtype=bool)
         stays[chosen] = True
         if not layout.within:
@@ -256,7 +245,7 @@ class _Documents:
             chosen = np.flatnonzero(runs == i)
             self._take(whole.runs[i], keys[winners[chosen]], many[chosen].tolist())
 
-    def _take(self, run: RunOfKeys, keys: Array, groups: list[int]) -> None:
+    def _take(self, run: exact_runs.RunOfKeys, keys: Array, groups: list[int]) -> None:
         """Read the names of the staying documents of one run."""
         low = int(keys["name"].min())
         high = int((keys["name"] + keys["size"]).max())
@@ -310,7 +299,7 @@ def _bits(folder: str, run: int, row: int) -> Array:
     return np.concatenate(results)
 
 
-_NUMBER = FIRST - 1
+_NUMBER = exact_runs.FIRST - 1
 
 
 _ABSENT = msgspec.Raw(b'{"duplicate_of":null,"copies":0}')
@@ -328,13 +317,13 @@ def values_of_documents(signed: SignedShard, folder: str) -> Iterator[msgspec.Ra
             keys, copies, stays = (np.frombuffer(column, dtype=type_).tolist() for column, type_ in typed)
             copied.update(zip(keys, zip(copies, stays, names, strict=True), strict=True))
         for item in whole.runs[place].items().tolist():
-            if item == ABSENT:
+            if item == exact_runs.ABSENT:
                 yield _ABSENT
             elif (copy := copied.get(item & _NUMBER)) is None:
                 yield _ALONE
             else:
                 count, is_here, name = copy
-                of = b"null" if is_here and item & FIRST else name
+                of = b"null" if is_here and item & exact_runs.FIRST else name
                 yield msgspec.Raw(b'{"duplicate_of":%b,"copies":%d}' % (of, count))
 
 
@@ -385,13 +374,13 @@ _SPAN, _VALUE = len(b"[,,1.0],") + 2 * 10, len(b'{"seen":[],"spans":[],"chars_se
 """Bytes of JSON, at most: numbers have ten digits."""
 
 
-def _pieces(run: RunOfKeys, stays: np.ndarray, length: int) -> Iterator[msgspec.Raw]:
+def _pieces(run: exact_runs.RunOfKeys, stays: np.ndarray, length: int) -> Iterator[msgspec.Raw]:
     items, bounds = run.items(), run.bounds()
     if length > 1:  # the last pieces of a document are never compared, so a repeat ends with its document
-        repeated = (items & FIRST == 0) | ~np.append(stays, True)[np.minimum(items & _NUMBER, len(stays))]
+        repeated = (items & exact_runs.FIRST == 0) | ~np.append(stays, True)[np.minimum(items & _NUMBER, len(stays))]
         for _ in range(length - 1):
             repeated[1:] |= repeated[:-1]
-        items, stays = np.where(repeated, 0, ABSENT).astype("u4"), np.zeros(1, dtype=bool)
+        items, stays = np.where(repeated, 0, exact_runs.ABSENT).astype("u4"), np.zeros(1, dtype=bool)
     pieces, documents = len(items), len(bounds)
     out = np.empty(len(b"false,") * pieces + _SPAN * ((pieces + documents) // 2 + 1) + _VALUE * documents, dtype="u1")
     ends = np.zeros(documents + 1, dtype=np.int64)

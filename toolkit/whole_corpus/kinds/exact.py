@@ -10,17 +10,8 @@ from toolkit.data.documents import Span
 from toolkit.errors import ConfigError, DataError
 from toolkit.text.batch import Batch
 from toolkit.text.kernels.signatures import Array
+from toolkit.whole_corpus.exact import pieces as exact_pieces
 from toolkit.whole_corpus.exact.decisions import resolve, values_of_documents, values_of_pieces
-from toolkit.whole_corpus.exact.pieces import (
-    Normalisation,
-    Pieces,
-    Unit,
-    hasher,
-    hashes_128,
-    numbers_of,
-    pieces_of,
-    whole,
-)
 from toolkit.whole_corpus.exact.runs import KeyLayout, RunsOutput
 from toolkit.whole_corpus.kind import Competing, Decisions, Files, Query, ResolveJob, Signer, TextBlock, seed_of
 from toolkit.whole_corpus.records import SignedShard
@@ -77,10 +68,10 @@ class Exact(Competing, kw_only=True):
 
     VERSION: ClassVar[int] = 3
 
-    unit: Unit = "document"
+    unit: exact_pieces.Unit = "document"
     length: Annotated[int, msgspec.Meta(ge=1)] | None = None
     of: str = TEXT
-    normalize: Normalisation = "none"
+    normalize: exact_pieces.Normalisation = "none"
     bits: Literal[64, 128] = 128
     approximate: Literal["bloom"] | None = None
     false_positive_rate: float | None = None
@@ -142,9 +133,9 @@ class Exact(Competing, kw_only=True):
             return values_of_documents(signed, fates)
         return values_of_pieces(signed, fates, self.length or 1)
 
-    def pieces(self, documents: Batch) -> Pieces:
+    def pieces(self, documents: Batch) -> exact_pieces.Pieces:
         """Return the pieces of documents."""
-        return pieces_of(documents, self.unit, self.normalize, self.length or 1)
+        return exact_pieces.pieces_of(documents, self.unit, self.normalize, self.length or 1)
 
     @property
     def layout(self) -> KeyLayout:
@@ -165,7 +156,7 @@ class _HashSigner(Signer):
     def __init__(self, kind: Exact, files: Files) -> None:
         super().__init__(kind, files)
         self._kind = kind
-        self._hash = hasher(kind.bits)
+        self._hash = exact_pieces.hasher(kind.bits)
         self._runs = RunsOutput(files, kind.layout)
         self._seeds: dict[str, int] = {}
 
@@ -192,7 +183,7 @@ class _HashSigner(Signer):
         for i, (document, mine) in enumerate(zip(block.documents, block.competes, strict=True)):
             try:
                 text = (document.text if of is None else of[i]) if mine else None
-                results.append(b"" if text is None else whole(normal, text).encode())
+                results.append(b"" if text is None else exact_pieces.whole(normal, text).encode())
             except DataError as error:
                 raise DataError(error.message, line=block.first + i + 1, id=document.id) from None
         return results
@@ -204,11 +195,11 @@ class _HashSigner(Signer):
         if any(seeds):
             of_pieces = np.repeat(np.array(seeds, dtype=np.uint64), pieces.counts)[pieces.compared].tolist()
             pairs = zip(pieces.texts(), of_pieces, strict=True)
-            hashes = numbers_of(b"".join([hash_(text, seed) for text, seed in pairs]), self._kind.bits)
+            hashes = exact_pieces.numbers_of(b"".join([hash_(text, seed) for text, seed in pairs]), self._kind.bits)
         elif self._kind.bits == 64:
-            hashes = numbers_of(b"".join(map(hash_, pieces.texts())), 64)
+            hashes = exact_pieces.numbers_of(b"".join(map(hash_, pieces.texts())), 64)
         else:
-            hashes = hashes_128(pieces.content)
+            hashes = exact_pieces.hashes_128(pieces.content)
         self._runs.add_block(hashes, pieces, ranks)
 
     def _seeds_of(self, scopes: Sequence[Any]) -> list[int]:

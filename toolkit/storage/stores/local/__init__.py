@@ -9,20 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from toolkit.errors import ConfigError, DataError
 from toolkit.storage.store import Stat, Store, Writing, check_roots
+from toolkit.storage.stores.local import writing as local_writing
 from toolkit.storage.stores.local.scratch import is_gone, machine
-from toolkit.storage.stores.local.writing import (
-    LocalPieces,
-    LocalWriting,
-    begin_named,
-    delete,
-    delete_tree,
-    move_file,
-    open_regular,
-    passes_on,
-    refuse_walk,
-    sync_folder,
-    translate_os_errors,
-)
 from toolkit.storage.threads import for_each
 
 CALLED_AS_FILES = re.compile(r"\.(gz|zst|zstd|jsonl|json|parquet|txt|bin)$")
@@ -67,7 +55,7 @@ class Local(Store):
         """
         results = []
         above: dict[str, set[tuple[int, int]]] = {root: set()}
-        for folder, folders, files in os.walk(root, onerror=refuse_walk, followlinks=True):
+        for folder, folders, files in os.walk(root, onerror=local_writing.refuse_walk, followlinks=True):
             around = above.pop(folder) | {_identity(folder)}
             paths = {name: os.path.join(folder, name) for name in folders}
             folders[:] = [
@@ -89,7 +77,7 @@ class Local(Store):
 
     def folders(self, root: str) -> list[str]:
         try:
-            with translate_os_errors(root, "a folder that can be read"):
+            with local_writing.translate_os_errors(root, "a folder that can be read"):
                 names = os.listdir(root)
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -99,30 +87,30 @@ class Local(Store):
         """Return the file as it is: if a rename replaces it, the one that is open stays."""
         if expected and self.stat(path) != expected:
             raise DataError("expected the file as it was, got one that has changed", path=path)
-        stream = open_regular(path)
+        stream = local_writing.open_regular(path)
         stream.seek(offset)
         return stream
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        with translate_os_errors(path), open_regular(path) as stream:
+        with local_writing.translate_os_errors(path), local_writing.open_regular(path) as stream:
             stream.seek(offset)
             return stream.read() if length is None else stream.read(length)
 
-    def pieces(self, path: str) -> "LocalPieces":
-        return LocalPieces(path)
+    def pieces(self, path: str) -> "local_writing.LocalPieces":
+        return local_writing.LocalPieces(path)
 
-    def writing(self, path: str) -> "LocalWriting":
-        return LocalWriting(path)
+    def writing(self, path: str) -> "local_writing.LocalWriting":
+        return local_writing.LocalWriting(path)
 
     def check_named(self, path: str, where: str) -> Stat | None:
-        if passes_on(path):
+        if local_writing.passes_on(path):
             return None
         path = os.path.realpath(path)
         super().check_named(path, where)
         return self.stat(path)
 
     def named(self, path: str) -> Writing:
-        return begin_named(path)
+        return local_writing.begin_named(path)
 
     def commit_all(self, prepared: Sequence[Writing], moves: Sequence[tuple[str, str]] = ()) -> None:
         """Sync files, rename them, sync each of their folders once; several at a time, for one sync costs as many do.
@@ -130,17 +118,17 @@ class Local(Store):
         A file system writes its journal once for all that wait for it: 200 files took 5 to 12 ms each one after the
         other, 0.2 to 0.5 ms so (ext4).
         """
-        files = [writing for writing in prepared if isinstance(writing, LocalWriting)]
-        for_each(LocalWriting.sync, [file for file in files if file.durable], always=True)
-        folders = {folder for source, target in moves for folder in move_file(source, target)}
+        files = [writing for writing in prepared if isinstance(writing, local_writing.LocalWriting)]
+        for_each(local_writing.LocalWriting.sync, [file for file in files if file.durable], always=True)
+        folders = {folder for source, target in moves for folder in local_writing.move_file(source, target)}
         for file in files:
             file.appear()
             folders.update(file.folders if file.durable else ())
-        for_each(sync_folder, sorted(folders), always=True)
+        for_each(local_writing.sync_folder, sorted(folders), always=True)
 
     def create(self, path: str, data: bytes) -> bool:
         """Create a small file by a hard link; one process succeeds."""
-        writing = LocalWriting(path)
+        writing = local_writing.LocalWriting(path)
         try:
             writing.write(data)
             return writing.link()
@@ -148,14 +136,14 @@ class Local(Store):
             writing.abort()
 
     def move(self, source: str, target: str) -> None:
-        for folder in move_file(source, target):
-            sync_folder(folder)
+        for folder in local_writing.move_file(source, target):
+            local_writing.sync_folder(folder)
 
     def remove(self, path: str) -> None:
-        delete(path)
+        local_writing.delete(path)
 
     def remove_tree(self, root: str) -> None:
-        delete_tree(root)
+        local_writing.delete_tree(root)
 
     def remove_empty_folders(self, folder: str, root: str) -> None:
         while folder.startswith(root.rstrip("/") + "/"):
@@ -188,7 +176,7 @@ class Local(Store):
 def _stat(path: str) -> os.stat_result | None:
     """Return the system's stat of a path; None if it is missing below an existing root."""
     try:
-        with translate_os_errors(path, "a file that can be looked at"):
+        with local_writing.translate_os_errors(path, "a file that can be looked at"):
             return os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
