@@ -19,6 +19,7 @@ from typing import Annotated, Any, ClassVar, Literal, NoReturn, Protocol, TypeVa
 
 import msgspec
 
+from toolkit.config.docstrings import attributes_of
 from toolkit.config.settings import ConfigNode
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.storage.addresses import redact_text
@@ -34,7 +35,6 @@ class Flag:
     text, or several of them, each behind the option (tuple).
 
     Attributes:
-        help: Sentence for help.
         names: Spellings; by default two hyphens and the field's name.
         metavar: Name of its value.
         parse: Function that parses a value of another type.
@@ -43,13 +43,12 @@ class Flag:
 
     def __init__(
         self,
-        help: str,
         *names: str,
         metavar: str | None = None,
         parse: Callable[[str], Any] | None = None,
         alone: str | None = None,
     ) -> None:
-        self.help, self.names, self.metavar, self.parse, self.alone = help, names, metavar, parse, alone
+        self.names, self.metavar, self.parse, self.alone = names, metavar, parse, alone
 
 
 class Words:
@@ -58,8 +57,8 @@ class Words:
     On `overrides`, all must be ``KEY=VALUE``. On `targets`, words of another form are allowed, too.
     """
 
-    def __init__(self, help: str, metavar: str = "PATH | KEY=VALUE") -> None:
-        self.help, self.metavar = help, metavar
+    def __init__(self, metavar: str = "PATH | KEY=VALUE") -> None:
+        self.metavar = metavar
 
 
 def _share(text: str) -> tuple[int, int]:
@@ -107,6 +106,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         overwrite: True to replace results with other settings.
         config_node: Configuration that is in no file; `config` is then its name in errors.
         watch: Function to call with progress, now and then.
+        json: print results as JSON on standard output
+        quiet: show no progress on standard error
+        debug: show tracebacks of failures
     """
 
     EXAMPLES: ClassVar[tuple[str, ...]] = ()
@@ -131,9 +133,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     overwrite: bool = False
     config_node: ConfigNode | None = None
     watch: Callable[[Any], object] | None = None
-    json: Annotated[bool, Flag("print results as JSON on standard output")] = False
-    quiet: Annotated[bool, Flag("show no progress on standard error")] = False
-    debug: Annotated[bool, Flag("show tracebacks of failures")] = False
+    json: Annotated[bool, Flag()] = False
+    quiet: Annotated[bool, Flag()] = False
+    debug: Annotated[bool, Flag()] = False
 
     @property
     def command(self) -> str:
@@ -162,51 +164,68 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limited(Options, frozen=True, kw_only=True):
-    """Options of commands for some shards."""
+    """Options of commands for some shards.
 
-    limit: Annotated[int | None, Flag("work on the first N shards (or inputs) only", metavar="N")] = None
+    Attributes:
+        limit: work on the first N shards (or inputs) only
+    """
+
+    limit: Annotated[int | None, Flag(metavar="N")] = None
 
 
 class Shared(Options, frozen=True, kw_only=True):
-    """Options of commands for several parallel runs."""
+    """Options of commands for several parallel runs.
 
-    shard: Annotated[
-        tuple[int, int] | None,
-        Flag("do only share I of N, counted from 0, for example in an array job", metavar="I/N", parse=_share),
-    ] = None
+    Attributes:
+        shard: do only share I of N, counted from 0, for example in an array job
+    """
+
+    shard: Annotated[tuple[int, int] | None, Flag(metavar="I/N", parse=_share)] = None
 
 
 class Configured(Options, frozen=True, kw_only=True):
-    """Options of commands with a configuration."""
+    """Options of commands with a configuration.
 
-    config: Annotated[str, Flag("the configuration (YAML)", "-c", "--config", metavar="FILE")]
-    overrides: Annotated[tuple[str, ...], Words("settings that override the file's", "KEY=VALUE")] = ()
+    Attributes:
+        config: the configuration (YAML)
+        overrides: settings that override the file's
+    """
+
+    config: Annotated[str, Flag("-c", "--config", metavar="FILE")]
+    overrides: Annotated[tuple[str, ...], Words("KEY=VALUE")] = ()
 
 
 class Stage(Shared, Limited, frozen=True, kw_only=True):
-    """Options of commands with a dataset or an output."""
+    """Options of commands with a dataset or an output.
+
+    Attributes:
+        dry_run: write no data; print the settings, and the plan or what the rules would do
+        overwrite: replace what was made with other settings
+    """
 
     WRITES: ClassVar = True
 
-    dry_run: Annotated[bool, Flag("write no data; print the settings, and the plan or what the rules would do")] = False
-    overwrite: Annotated[bool, Flag("replace what was made with other settings")] = False
+    dry_run: Annotated[bool, Flag()] = False
+    overwrite: Annotated[bool, Flag()] = False
 
 
 class Looking(Options, frozen=True, kw_only=True):
     """Options of commands with paths, or a configuration.
 
+    Attributes:
+        config: the configuration (YAML), if you give no path
+        targets: paths; settings, which override those of the file
+        text_field: text column of external JSON Lines or Parquet files
+        id_field: id column of these files, with --text-field
+
     Raises:
         ConfigError: if there is neither.
     """
 
-    config: Annotated[
-        str | None, Flag("the configuration (YAML), if you give no path", "-c", "--config", metavar="FILE")
-    ] = None
-    targets: Annotated[tuple[str, ...], Words("paths; settings, which override those of the file")] = ()
-    text_field: Annotated[str | None, Flag("text column of external JSON Lines or Parquet files", metavar="NAME")] = (
-        None
-    )
-    id_field: Annotated[str | None, Flag("id column of these files, with --text-field", metavar="NAME")] = None
+    config: Annotated[str | None, Flag("-c", "--config", metavar="FILE")] = None
+    targets: Annotated[tuple[str, ...], Words()] = ()
+    text_field: Annotated[str | None, Flag(metavar="NAME")] = None
+    id_field: Annotated[str | None, Flag(metavar="NAME")] = None
 
     def __post_init__(self) -> None:
         if not self.targets and self.config is None:
@@ -300,6 +319,7 @@ class Argument(msgspec.Struct, frozen=True):
         field: Name of the field.
         type: Type of the value, without None.
         spec: Option or words.
+        help: Sentence for help, from the docstring of the options.
         required: True if the command needs it.
         default: Default of the field.
     """
@@ -307,6 +327,7 @@ class Argument(msgspec.Struct, frozen=True):
     field: str
     type: Any
     spec: Flag | Words
+    help: str
     required: bool
     default: Any
 
@@ -332,22 +353,22 @@ class Argument(msgspec.Struct, frozen=True):
 def arguments(options: type[Options]) -> list[Argument]:
     """Return the arguments: configuration and words, own options, shared ones."""
     hints = get_type_hints(options, include_extras=True)
-    fields = {field.name: field for field in msgspec.structs.fields(options)}
+    fields, texts = {field.name: field for field in msgspec.structs.fields(options)}, attributes_of(options)
     arguments = [
-        _argument(fields[name], spec, hints[name])
+        _argument(fields[name], spec, hints[name], texts.get(name, ""))
         for name in dict.fromkeys(name for class_ in options.__mro__ for name in inspect.get_annotations(class_))
         for spec in getattr(hints[name], "__metadata__", ())
     ]
     return sorted(arguments, key=lambda item: (item.field != "config", not isinstance(item.spec, Words)))
 
 
-def _argument(field: msgspec.structs.FieldInfo, spec: Flag | Words, hint: Any) -> Argument:
+def _argument(field: msgspec.structs.FieldInfo, spec: Flag | Words, hint: Any, text: str) -> Argument:
     type_ = get_args(hint)[0]
     may_lack = NoneType in get_args(type_)
     if may_lack:
         type_ = next(arg for arg in get_args(type_) if arg is not NoneType)
     required = not may_lack and field.default in (None, msgspec.NODEFAULT)  # a default of a base class may stay
-    return Argument(field.name, type_, spec, required, field.default)
+    return Argument(field.name, type_, spec, text, required, field.default)
 
 
 def part(words: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -524,8 +545,8 @@ def add(command: argparse.ArgumentParser, argument: Argument) -> argparse.Action
     """Add an argument to the parser of a command, and return it."""
     spec = argument.spec
     if isinstance(spec, Words):
-        return command.add_argument("words", nargs="*", metavar=spec.metavar, help=spec.help)
-    how: dict[str, Any] = {"dest": argument.field, "help": spec.help}
+        return command.add_argument("words", nargs="*", metavar=spec.metavar, help=argument.help)
+    how: dict[str, Any] = {"dest": argument.field, "help": argument.help}
     if argument.required:
         how["required"] = True
     if argument.type is bool:

@@ -100,7 +100,7 @@ def _commands() -> list[str]:
     lines += ["", "`toolkit --version` prints the version. `toolkit COMMAND -h` prints the arguments of a command.", ""]
     rows = {
         name: [
-            (f"`{_spelling(argument)}`", argument.spec.help + ("; required" if argument.required else ""))
+            (f"`{_spelling(argument)}`", argument.help + ("; required" if argument.required else ""))
             for argument in arguments(command_line.find(name).Options)
         ]
         for name in command_line.names()

@@ -25,10 +25,17 @@ from toolkit.stages.context import Outcome
 
 
 class Options(Limited, frozen=True, kw_only=True):
+    """Options of the command.
+
+    Attributes:
+        name: name of the one to greet
+        often: more to say
+    """
+
     EXAMPLES: ClassVar = ("toolkit greet --name Ada",)
 
-    name: Annotated[str, Flag("whom to greet", metavar="NAME")]
-    often: Annotated[tuple[str, ...], Flag("what else to say")] = ()
+    name: Annotated[str, Flag(metavar="NAME")]
+    often: Annotated[tuple[str, ...], Flag()] = ()
 
 
 def run(context, options):
@@ -73,7 +80,7 @@ def test_help_and_options_of_commands(name: str) -> None:
     assert (line[0].isupper(), line[-1]) == (True, ".")
     listed = arguments(module.Options)
     assert {"json", "quiet", "debug"} <= {each.field for each in listed}
-    assert all(each.spec.help for each in listed)
+    assert all(each.help for each in listed)
     assert all(example.startswith(f"toolkit {name}") for example in command_line.examples(name))
 
 

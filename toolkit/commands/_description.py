@@ -32,20 +32,23 @@ W = TypeVar("W", ScanJob, SplitJob, ValidateJob)
 
 
 class DescriptionOptions(Looking, frozen=True, kw_only=True):
-    """Options of commands for descriptions of a dataset or an output."""
+    """Options of commands for descriptions of a dataset or an output.
 
-    targets: Annotated[
-        tuple[str, ...], Words("an output or a dataset; settings, which override those of the file")
-    ] = ()
-    of: Annotated[
-        Literal["dataset", "output"] | None, Flag("what to describe; by default the output, if there is a mix")
-    ] = None
-    first: Annotated[int | None, Flag("read only the first N rows of each file", metavar="N")] = None
-    dry_run: Annotated[bool, Flag("write nothing; print the result")] = False
-    check: Annotated[bool, Flag("write nothing; exit status 1 if the file is out of date")] = False
-    overwrite: Annotated[
-        bool, Flag("replace the description of another dataset, or one that the toolkit did not write")
-    ] = False
+    Attributes:
+        targets: an output or a dataset; settings, which override those of the file
+        of: the thing to describe; by default the output, if there is a mix
+        first: read only the first N rows of each file
+        dry_run: write nothing; print the result
+        check: write nothing; exit status 1 if the file is out of date
+        overwrite: replace the description of another dataset, or one that the toolkit did not write
+    """
+
+    targets: Annotated[tuple[str, ...], Words()] = ()
+    of: Annotated[Literal["dataset", "output"] | None, Flag()] = None
+    first: Annotated[int | None, Flag(metavar="N")] = None
+    dry_run: Annotated[bool, Flag()] = False
+    check: Annotated[bool, Flag()] = False
+    overwrite: Annotated[bool, Flag()] = False
 
 
 def section(context: Context) -> ConfigNode:

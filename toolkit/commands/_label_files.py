@@ -96,33 +96,28 @@ Form = Literal["ml-filter", "label-studio", "argilla"]
 class FileOptions(Stage, frozen=True, kw_only=True):
     """Options for writing external files.
 
+    Attributes:
+        from_: ask no model: write these values to files, SET[.KEY[.field]] or an expression
+        to: the form of these files (ml-filter); for tasks for people, --from is optional
+        output: the place of these files: the folder of an experiment, or a .json file
+        where: write only documents for which the expression is true
+        model_name: name of the model to record (the set's)
+        prompt_name: name of the prompt to record (the set's)
+        prompt_lang: language of the prompt to record (the set's)
+        question: name of the labelling question (the key); values of --from become pre-annotations
+
     Raises:
         ConfigError: if they do not go together.
     """
 
-    from_: Annotated[
-        str | None,
-        Flag("ask no model: write these values to files, SET[.KEY[.field]] or an expression", "--from", metavar="SET"),
-    ] = None
-    to: Annotated[
-        Form | None, Flag("the form of these files (ml-filter); for tasks for people, --from is optional")
-    ] = None
-    output: Annotated[
-        str | None,
-        Flag(
-            "where to write these files: the folder of an experiment, or a .json file", "-o", "--output", metavar="PATH"
-        ),
-    ] = None
-    where: Annotated[
-        str | None, Flag("write only documents for which the expression is true", metavar="EXPRESSION")
-    ] = None
-    model_name: Annotated[str | None, Flag("in these files, in place of what the set says", metavar="NAME")] = None
-    prompt_name: Annotated[str | None, Flag("name of the prompt to record (the set's)", metavar="NAME")] = None
-    prompt_lang: Annotated[str | None, Flag("language of the prompt to record (the set's)", metavar="LANG")] = None
-    question: Annotated[
-        str | None,
-        Flag("name of the labelling question (the key); values of --from become pre-annotations", metavar="NAME"),
-    ] = None
+    from_: Annotated[str | None, Flag("--from", metavar="SET")] = None
+    to: Annotated[Form | None, Flag()] = None
+    output: Annotated[str | None, Flag("-o", "--output", metavar="PATH")] = None
+    where: Annotated[str | None, Flag(metavar="EXPRESSION")] = None
+    model_name: Annotated[str | None, Flag(metavar="NAME")] = None
+    prompt_name: Annotated[str | None, Flag(metavar="NAME")] = None
+    prompt_lang: Annotated[str | None, Flag(metavar="LANG")] = None
+    question: Annotated[str | None, Flag(metavar="NAME")] = None
 
     @property
     def form(self) -> Form | None:

@@ -26,12 +26,16 @@ from toolkit.tag import sample
 class SetOptions(Limited, frozen=True, kw_only=True):
     """Options for reading sets of one dataset.
 
+    Attributes:
+        config: configuration (YAML) of the dataset
+        dataset: the dataset, without a configuration
+
     Raises:
         ConfigError: unless it is said, once, of which dataset.
     """
 
-    config: Annotated[str | None, Flag("configuration (YAML) of the dataset", "-c", "--config", metavar="FILE")] = None
-    dataset: Annotated[str | None, Flag("the dataset, without a configuration", metavar="ROOT")] = None
+    config: Annotated[str | None, Flag("-c", "--config", metavar="FILE")] = None
+    dataset: Annotated[str | None, Flag(metavar="ROOT")] = None
     sample: bool = False
 
     def __post_init__(self) -> None:

@@ -43,16 +43,19 @@ class Alignment(CommandResult, kw_only=True):
 
 
 class Options(Configured, Shared, frozen=True, kw_only=True):
-    """Options of ``toolkit align``."""
+    """Options of ``toolkit align``.
+
+    Attributes:
+        dry_run: write nothing; show the sets, the types of their values, and the shards to do
+        overwrite: replace what was made with other settings
+    """
 
     WRITES: ClassVar = True
     REMAKES: ClassVar = "sets"
     EXAMPLES: ClassVar = ("toolkit align -c my.yaml", "toolkit align -c my.yaml align.signals-0.missing=null")
 
-    dry_run: Annotated[bool, Flag("write nothing; show the sets, the types of their values, and the shards to do")] = (
-        False
-    )
-    overwrite: Annotated[bool, Flag("replace what was made with other settings")] = False
+    dry_run: Annotated[bool, Flag()] = False
+    overwrite: Annotated[bool, Flag()] = False
 
 
 def run(context: Context, options: Options) -> Outcome:

@@ -46,7 +46,11 @@ class AnnotatedSets(CommandResult, kw_only=True):
 
 
 class Options(Configured, files.FileOptions, frozen=True, kw_only=True):
-    """Options of ``toolkit annotate``."""
+    """Options of ``toolkit annotate``.
+
+    Attributes:
+        retry_failed: also ask again for documents that the server refused, and for answers that could not be read
+    """
 
     REMAKES: ClassVar = "sets"
     EXAMPLES: ClassVar = (
@@ -55,9 +59,7 @@ class Options(Configured, files.FileOptions, frozen=True, kw_only=True):
         "toolkit annotate -c my.yaml --from edu-1.linear --output experiments/edu-1",
     )
 
-    retry_failed: Annotated[
-        bool, Flag("also ask again for documents that the server refused, and for answers that could not be read")
-    ] = False
+    retry_failed: Annotated[bool, Flag()] = False
 
 
 def run(context: Context, options: Options) -> Outcome:

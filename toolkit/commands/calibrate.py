@@ -9,11 +9,15 @@ from toolkit.stages.context import Context, Outcome
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
-    """Options of ``toolkit calibrate``."""
+    """Options of ``toolkit calibrate``.
+
+    Attributes:
+        refit: fit maps again, on all present documents; without it, maps stay as they are
+    """
 
     EXAMPLES: ClassVar = ("toolkit calibrate -c my.yaml", "toolkit calibrate -c my.yaml --refit")
 
-    refit: Annotated[bool, Flag("fit maps again, on all present documents; without it, maps stay as they are")] = False
+    refit: Annotated[bool, Flag()] = False
 
 
 def run(context: Context, options: Options) -> Outcome:

@@ -143,7 +143,11 @@ class DatasetCard(CommandResult, kw_only=True):
 
 
 class Options(DescriptionOptions, frozen=True, kw_only=True):
-    """Options of ``toolkit card``."""
+    """Options of ``toolkit card``.
+
+    Attributes:
+        html: write card.html, too: the card as a page, with the Croissant description in it for search engines
+    """
 
     EXAMPLES: ClassVar = (
         "toolkit card -c my/corpus.yaml",
@@ -152,9 +156,7 @@ class Options(DescriptionOptions, frozen=True, kw_only=True):
         "toolkit card data/released about.name=released",
     )
 
-    html: Annotated[
-        bool, Flag("write card.html, too: the card as a page, with the Croissant description in it for search engines")
-    ] = False
+    html: Annotated[bool, Flag()] = False
 
 
 def run(context: Context, options: Options) -> Outcome:

@@ -38,21 +38,21 @@ class ForgottenInputs(CommandResult, kw_only=True):
 
 
 class Options(Looking, frozen=True, kw_only=True):
-    """Options of ``toolkit clean``."""
+    """Options of ``toolkit clean``.
+
+    Attributes:
+        targets: folders; settings, which override those of the file
+        dry_run: delete nothing; list the files
+        forget: delete what was made of an input, or of a shard whose documents are gone, and the records of it; or the
+            records of an attribute set of another program
+    """
 
     WRITES: ClassVar = True
     EXAMPLES: ClassVar = ("toolkit clean data/quickstart", "toolkit clean -c crawl.yaml --forget cc/a.warc.wet.gz")
 
-    targets: Annotated[tuple[str, ...], Words("folders; settings, which override those of the file")] = ()
-    dry_run: Annotated[bool, Flag("delete nothing; list the files")] = False
-    forget: Annotated[
-        tuple[str, ...],
-        Flag(
-            "delete what was made of an input, or of a shard whose documents are gone, and the records of it; or the "
-            "records of an attribute set of another program",
-            metavar="NAME",
-        ),
-    ] = ()
+    targets: Annotated[tuple[str, ...], Words()] = ()
+    dry_run: Annotated[bool, Flag()] = False
+    forget: Annotated[tuple[str, ...], Flag(metavar="NAME")] = ()
 
 
 def run(context: Context, options: Options) -> Outcome:

@@ -72,6 +72,12 @@ class SetComparison(CommandResult, kw_only=True):
 class Options(questions.SetOptions, frozen=True, kw_only=True):
     """Options of ``toolkit compare``.
 
+    Attributes:
+        targets: two sets; settings, which override those of the file
+        sample: compare in the sample that `tag --sample` has made (with -c)
+        count: number of documents shown for each difference (3)
+        seed: another seed shows other documents in which the sets differ (0)
+
     Raises:
         ConfigError: if there are not two sets, or it is not said of which dataset.
     """
@@ -81,12 +87,10 @@ class Options(questions.SetOptions, frozen=True, kw_only=True):
         "toolkit compare language-0.language.label language-1.language.label --dataset data/crawl",
     )
 
-    targets: Annotated[
-        tuple[str, ...], Words("two sets; settings, which override those of the file", "SET[.KEY[.field]] | KEY=VALUE")
-    ] = ()
-    sample: Annotated[bool, Flag("compare in the sample that `tag --sample` has made (with -c)")] = False
-    count: Annotated[int, Flag("number of documents shown for each difference (3)", "-n", metavar="N")] = 3
-    seed: Annotated[int, Flag("another seed shows other documents in which the sets differ (0)", parse=natural)] = 0
+    targets: Annotated[tuple[str, ...], Words("SET[.KEY[.field]] | KEY=VALUE")] = ()
+    sample: Annotated[bool, Flag()] = False
+    count: Annotated[int, Flag("-n", metavar="N")] = 3
+    seed: Annotated[int, Flag(parse=natural)] = 0
 
     def __post_init__(self) -> None:
         if len(self.targets) != 2:

@@ -124,13 +124,19 @@ def _compile(rules: list[Rule], label: str | None, errors: _Faults) -> None:
 
 
 class Options(CommonOptions, frozen=True, kw_only=True):
-    """Options of ``toolkit config``."""
+    """Options of ``toolkit config``.
+
+    Attributes:
+        config: configuration (YAML)
+        overrides: settings that override the file's
+        schema: print the JSON Schema (draft 2020-12), with all installed plugins
+    """
 
     EXAMPLES: ClassVar = ("toolkit config -c my.yaml processes=4", "toolkit config --schema > toolkit.schema.json")
 
-    config: Annotated[str | None, Flag("configuration (YAML)", "-c", "--config", metavar="FILE")] = None
-    overrides: Annotated[tuple[str, ...], Words("settings that override the file's", "KEY=VALUE")] = ()
-    schema: Annotated[bool, Flag("print the JSON Schema (draft 2020-12), with all installed plugins")] = False
+    config: Annotated[str | None, Flag("-c", "--config", metavar="FILE")] = None
+    overrides: Annotated[tuple[str, ...], Words("KEY=VALUE")] = ()
+    schema: Annotated[bool, Flag()] = False
 
     def __post_init__(self) -> None:
         """Raise ConfigError unless one of the two is asked for."""

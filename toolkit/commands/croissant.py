@@ -39,17 +39,20 @@ class CroissantFile(CommandResult, kw_only=True):
 
 
 class Options(_description.DescriptionOptions, frozen=True, kw_only=True):
-    """Options of ``toolkit croissant``."""
+    """Options of ``toolkit croissant``.
+
+    Attributes:
+        spec: version of the Croissant specification (1.0)
+        check: write nothing; exit status 1 if the file is out of date, or its version must be raised
+    """
 
     EXAMPLES: ClassVar = (
         "toolkit croissant -c my/corpus.yaml about.version=1.1.0",
         "toolkit croissant -c my/corpus.yaml --of dataset --dry-run",
     )
 
-    spec: Annotated[Literal["1.0", "1.1"] | None, Flag("version of the Croissant specification (1.0)")] = None
-    check: Annotated[
-        bool, Flag("write nothing; exit status 1 if the file is out of date, or its version must be raised")
-    ] = False
+    spec: Annotated[Literal["1.0", "1.1"] | None, Flag()] = None
+    check: Annotated[bool, Flag()] = False
 
 
 def run(context: Context, options: Options) -> Outcome:

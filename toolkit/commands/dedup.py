@@ -31,14 +31,15 @@ from toolkit.whole_corpus.section import Entry, Plan
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
-    """Options of ``toolkit dedup``."""
+    """Options of ``toolkit dedup``.
+
+    Attributes:
+        explain: write nothing; show the duplicates of a document, and what differs
+    """
 
     EXAMPLES: ClassVar = ("toolkit dedup -c my.yaml", "toolkit dedup -c my.yaml dedup.exact-0.keep=first --dry-run")
 
-    explain: Annotated[
-        str | None,
-        Flag("write nothing; show the duplicates of a document, and what differs", metavar="ID", parse=reveal_url),
-    ] = None
+    explain: Annotated[str | None, Flag(metavar="ID", parse=reveal_url)] = None
 
     @property
     def only_shows(self) -> bool:

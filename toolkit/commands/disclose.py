@@ -27,18 +27,18 @@ _SHOWN = 20
 class Options(DescriptionOptions, frozen=True, kw_only=True):
     """Options of ``toolkit disclose``.
 
+    Attributes:
+        form: the fields: the name of a form that ships (eu-ai-act), or a YAML file
+        domains: list the N registered domains with most words (1000)
+
     Raises:
         ConfigError: If a part of the documents is to be disclosed.
     """
 
     EXAMPLES: ClassVar = ("toolkit disclose -c my/corpus.yaml", "toolkit disclose data/released --dry-run")
 
-    form: Annotated[
-        str, Flag("the fields: the name of a form that ships (eu-ai-act), or a YAML file", metavar="NAME|FILE")
-    ] = "eu-ai-act"
-    domains: Annotated[
-        int, Flag("list the N registered domains with most words (1000)", parse=positive, metavar="N")
-    ] = 1000
+    form: Annotated[str, Flag(metavar="NAME|FILE")] = "eu-ai-act"
+    domains: Annotated[int, Flag(parse=positive, metavar="N")] = 1000
 
     def __post_init__(self) -> None:
         if self.first is not None:

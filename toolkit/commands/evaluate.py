@@ -245,6 +245,21 @@ class Evaluation(CommandResult, kw_only=True):
 class Options(questions.SetOptions, frozen=True, kw_only=True):
     """Options of ``toolkit evaluate``.
 
+    Attributes:
+        targets: a prediction, or two that are compared: SET.KEY[.field], or an expression
+        against: labels: SET.KEY[.field], an expression, or {files: …, id: …, value: …}
+        where: use only documents for which the expression is true
+        by: more groups than source, language and length: host, crawl, or an expression
+        language: the language of a document (language.label, if one set has it)
+        attributes: the set that is meant if several sets have the same key; you can give several
+        task: the task, if the types of the values do not decide it
+        scale: scale of the labels, '{range: [0, 5], step: 1}', '{values: […]}' or none
+        rounds: bootstrap resamples (1000)
+        seed: seed of the bootstrap (0)
+        top: show the N largest groups of each kind (30)
+        plots: write pictures into this folder, as .svg and .png
+        sample: evaluate in the sample that `tag --sample` has made (with -c)
+
     Raises:
         ConfigError: if there are not one or two predictions, or it is not said of which dataset.
     """
@@ -256,39 +271,19 @@ class Options(questions.SetOptions, frozen=True, kw_only=True):
         "toolkit evaluate edu-1.score --against '{files: labels.jsonl, id: id, value: score}' -c edu.yaml",
     )
 
-    targets: Annotated[
-        tuple[str, ...],
-        Words("a prediction, or two that are compared: SET.KEY[.field], or an expression", "PREDICTION | KEY=VALUE"),
-    ] = ()
-    against: Annotated[
-        str, Flag("labels: SET.KEY[.field], an expression, or {files: …, id: …, value: …}", metavar="LABELS")
-    ]
-    where: Annotated[str | None, Flag("use only documents for which the expression is true", metavar="EXPRESSION")] = (
-        None
-    )
-    by: Annotated[
-        tuple[str, ...],
-        Flag("more groups than source, language and length: host, crawl, or an expression", metavar="WHAT"),
-    ] = ()
-    language: Annotated[
-        str | None, Flag("the language of a document (language.label, if one set has it)", metavar="EXPRESSION")
-    ] = None
-    attributes: Annotated[
-        tuple[str, ...],
-        Flag("the set that is meant if several sets have the same key; you can give several", metavar="SET"),
-    ] = ()
-    task: Annotated[
-        Literal["numbers", "score", "classes", "lists"] | None,
-        Flag("the task, if the types of the values do not decide it"),
-    ] = None
-    scale: Annotated[
-        str | None, Flag("scale of the labels, '{range: [0, 5], step: 1}', '{values: […]}' or none", metavar="SCALE")
-    ] = None
-    rounds: Annotated[int, Flag("bootstrap resamples (1000)", metavar="N")] = 1000
-    seed: Annotated[int, Flag("seed of the bootstrap (0)", parse=natural)] = 0
-    top: Annotated[int, Flag("show the N largest groups of each kind (30)", metavar="N")] = 30
-    plots: Annotated[str | None, Flag("write pictures into this folder, as .svg and .png", metavar="FOLDER")] = None
-    sample: Annotated[bool, Flag("evaluate in the sample that `tag --sample` has made (with -c)")] = False
+    targets: Annotated[tuple[str, ...], Words("PREDICTION | KEY=VALUE")] = ()
+    against: Annotated[str, Flag(metavar="LABELS")]
+    where: Annotated[str | None, Flag(metavar="EXPRESSION")] = None
+    by: Annotated[tuple[str, ...], Flag(metavar="WHAT")] = ()
+    language: Annotated[str | None, Flag(metavar="EXPRESSION")] = None
+    attributes: Annotated[tuple[str, ...], Flag(metavar="SET")] = ()
+    task: Annotated[Literal["numbers", "score", "classes", "lists"] | None, Flag()] = None
+    scale: Annotated[str | None, Flag(metavar="SCALE")] = None
+    rounds: Annotated[int, Flag(metavar="N")] = 1000
+    seed: Annotated[int, Flag(parse=natural)] = 0
+    top: Annotated[int, Flag(metavar="N")] = 30
+    plots: Annotated[str | None, Flag(metavar="FOLDER")] = None
+    sample: Annotated[bool, Flag()] = False
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.targets) <= 2:

@@ -40,7 +40,15 @@ class IndexExport(CommandResult, kw_only=True):
 
 
 class Options(Configured, Shared, Limited, frozen=True, kw_only=True):
-    """Options of ``toolkit export``."""
+    """Options of ``toolkit export``.
+
+    Attributes:
+        parquet: write the sets as Parquet files into this folder, or place in a bucket
+        idx: write the index of Modalities (.idx) of each raw file into this folder, which mirrors theirs
+        sets: export this set (all); you can give several
+        overwrite: replace the files of another dataset
+        dry_run: write nothing; show the sets, their types, and the shards to do
+    """
 
     WRITES: ClassVar = True
     EXAMPLES: ClassVar = (
@@ -49,19 +57,11 @@ class Options(Configured, Shared, Limited, frozen=True, kw_only=True):
         "toolkit export --idx indexes -c my.yaml",
     )
 
-    parquet: Annotated[
-        str | None, Flag("write the sets as Parquet files into this folder, or place in a bucket", metavar="FOLDER")
-    ] = None
-    idx: Annotated[
-        str | None,
-        Flag(
-            "write the index of Modalities (.idx) of each raw file into this folder, which mirrors theirs",
-            metavar="FOLDER",
-        ),
-    ] = None
-    sets: Annotated[tuple[str, ...], Flag("export this set (all); you can give several", "--set", metavar="SET")] = ()
-    overwrite: Annotated[bool, Flag("replace the files of another dataset")] = False
-    dry_run: Annotated[bool, Flag("write nothing; show the sets, their types, and the shards to do")] = False
+    parquet: Annotated[str | None, Flag(metavar="FOLDER")] = None
+    idx: Annotated[str | None, Flag(metavar="FOLDER")] = None
+    sets: Annotated[tuple[str, ...], Flag("--set", metavar="SET")] = ()
+    overwrite: Annotated[bool, Flag()] = False
+    dry_run: Annotated[bool, Flag()] = False
 
     def __post_init__(self) -> None:
         if (self.parquet is None) == (self.idx is None):

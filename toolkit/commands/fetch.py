@@ -43,7 +43,17 @@ class Download(CommandResult, kw_only=True):
 
 
 class Options(Common, frozen=True, kw_only=True):
-    """Options of ``toolkit fetch``."""
+    """Options of ``toolkit fetch``.
+
+    Attributes:
+        targets: a published output: a folder, s3://…, http(s)://… or hf://datasets/USER/NAME; storage.KEY=VALUE
+        label: a label to fetch, such as fr; may be repeated
+        most: the most stored bytes of each label: 2GB, 500MB; only whole parts are fetched
+        max_file: the most stored bytes of each file; by default those that are announced, or 4 GiB where none are
+        max_list: the most bytes of a checksum file or manifest
+        to: the folder to write in; by default one here, with the name of the release
+        dry_run: fetch nothing; list the parts
+    """
 
     EXAMPLES: ClassVar = (
         "toolkit fetch https://example.org/oscar --label fr --max 2GB",
@@ -51,30 +61,13 @@ class Options(Common, frozen=True, kw_only=True):
         "toolkit fetch hf://datasets/USER/NAME --label fr",
     )
 
-    targets: Annotated[
-        tuple[str, ...],
-        Words(
-            "a published output: a folder, s3://…, http(s)://… or hf://datasets/USER/NAME; storage.KEY=VALUE", "RELEASE"
-        ),
-    ] = ()
-    label: Annotated[tuple[str, ...], Flag("a label to fetch, such as fr; may be repeated", metavar="LABEL")] = ()
-    most: Annotated[
-        Size | None,
-        Flag("the most stored bytes of each label: 2GB, 500MB; only whole parts are fetched", "--max",
-             metavar="SIZE", parse=_size),
-    ] = None  # fmt: skip
-    max_file: Annotated[
-        Size | None,
-        Flag("the most stored bytes of each file; by default those that are announced, or 4 GiB where none are",
-             metavar="SIZE", parse=_size),
-    ] = None  # fmt: skip
-    max_list: Annotated[Size, Flag("the most bytes of a checksum file or manifest", metavar="SIZE", parse=_size)] = (
-        MOST_LISTED
-    )
-    to: Annotated[
-        str | None, Flag("where to write; by default a folder here, with the name of the release", metavar="FOLDER")
-    ] = None
-    dry_run: Annotated[bool, Flag("fetch nothing; list the parts")] = False
+    targets: Annotated[tuple[str, ...], Words("RELEASE")] = ()
+    label: Annotated[tuple[str, ...], Flag(metavar="LABEL")] = ()
+    most: Annotated[Size | None, Flag("--max", metavar="SIZE", parse=_size)] = None
+    max_file: Annotated[Size | None, Flag(metavar="SIZE", parse=_size)] = None
+    max_list: Annotated[Size, Flag(metavar="SIZE", parse=_size)] = MOST_LISTED
+    to: Annotated[str | None, Flag(metavar="FOLDER")] = None
+    dry_run: Annotated[bool, Flag()] = False
 
 
 def run(context: Context, options: Options) -> Outcome:

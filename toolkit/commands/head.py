@@ -54,16 +54,19 @@ class InputHead(CommandResult, kw_only=True):
 
 
 class Options(Looking, Limited, frozen=True, kw_only=True):
-    """Options of ``toolkit head``."""
+    """Options of ``toolkit head``.
+
+    Attributes:
+        targets: a shard; settings, which override those of the file
+        count: number of documents (3)
+        id: show only the document with this id or URL, or why there is none
+    """
 
     EXAMPLES: ClassVar = ("toolkit head data/quickstart/documents/cc/sample-00000.jsonl.gz -n 1",)
 
-    targets: Annotated[tuple[str, ...], Words("a shard; settings, which override those of the file")] = ()
-    count: Annotated[int, Flag("number of documents (3)", "-n", metavar="N")] = 3
-    id: Annotated[
-        str | None,
-        Flag("show only the document with this id or URL, or why there is none", metavar="ID|URL", parse=reveal_url),
-    ] = None
+    targets: Annotated[tuple[str, ...], Words()] = ()
+    count: Annotated[int, Flag("-n", metavar="N")] = 3
+    id: Annotated[str | None, Flag(metavar="ID|URL", parse=reveal_url)] = None
 
 
 def run(context: Context, options: Options) -> Outcome:

@@ -632,7 +632,13 @@ def _output(data: DataFiles, sample: Preview) -> str:
 
 
 class Options(CommonOptions, frozen=True, kw_only=True):
-    """Options of ``toolkit init``."""
+    """Options of ``toolkit init``.
+
+    Attributes:
+        targets: the name of a recipe
+        path: write a configuration for these files: a file, a folder, or a glob in quotes
+        output: the file to write; by default the name of recipe or data
+    """
 
     SETTINGS: ClassVar = False
     EXAMPLES: ClassVar = (
@@ -642,14 +648,9 @@ class Options(CommonOptions, frozen=True, kw_only=True):
         "toolkit init --from hub/fineweb -o my.yaml",
     )
 
-    targets: Annotated[tuple[str, ...], Words("the name of a recipe", "RECIPE")] = ()
-    path: Annotated[
-        str | None,
-        Flag("write a configuration for these files: a file, a folder, or a glob in quotes", "--from", metavar="PATH"),
-    ] = None
-    output: Annotated[
-        str | None, Flag("the file to write; by default the name of recipe or data", "-o", "--output", metavar="FILE")
-    ] = None
+    targets: Annotated[tuple[str, ...], Words("RECIPE")] = ()
+    path: Annotated[str | None, Flag("--from", metavar="PATH")] = None
+    output: Annotated[str | None, Flag("-o", "--output", metavar="FILE")] = None
 
 
 def run(context: Context, options: Options) -> Outcome:

@@ -49,24 +49,16 @@ if TYPE_CHECKING:
 
 
 class Locking(Configured, Stage, frozen=True, kw_only=True):
-    """Options of commands with a published output."""
+    """Options of commands with a published output.
 
-    lock: Annotated[
-        str | None,
-        Flag(
-            "write a lock: digests of all that the output was made from, and of its parts (without "
-            "FILE: OUTPUT.lock.json)",
-            metavar="FILE",
-            alone="",
-        ),
-    ] = None
-    locked: Annotated[
-        str | None,
-        Flag(
-            "make the output only if all is as this lock says; otherwise name what differs, and write nothing",
-            metavar="FILE",
-        ),
-    ] = None
+    Attributes:
+        lock: write a lock: digests of all that the output was made from, and of its parts (without FILE:
+            OUTPUT.lock.json)
+        locked: make the output only if all is as this lock says; otherwise name what differs, and write nothing
+    """
+
+    lock: Annotated[str | None, Flag(metavar="FILE", alone="")] = None
+    locked: Annotated[str | None, Flag(metavar="FILE")] = None
 
     def __post_init__(self) -> None:
         if self.lock is not None and self.dry_run:
@@ -207,27 +199,23 @@ def _path(settings: MixSettings, path: str, edition: str) -> str:
 
 
 class Options(Locking, frozen=True, kw_only=True):
-    """Options of ``toolkit mix``."""
+    """Options of ``toolkit mix``.
 
-    explain: Annotated[
-        str | None,
-        Flag(
-            "show why the rules keep or drop the document of this id or URL, or N documents of each rule (-n)",
-            metavar="ID|URL|N",
-            parse=reveal_url,
-            alone="",
-        ),
-    ] = None
-    compare: Annotated[
-        str | None, Flag("show which documents the mix of another configuration would change", metavar="FILE")
-    ] = None
-    count: Annotated[int, Flag("number of documents shown for each rule or change (3)", "-n", metavar="N")] = 3
-    rule: Annotated[str | None, Flag("show documents of this rule only", metavar="NAME")] = None
-    seed: Annotated[
-        int | None,
-        Flag("show a random sample with this seed, instead of the first documents", parse=natural, metavar="N"),
-    ] = None
-    sample: Annotated[bool, Flag("look at the sample that `tag --sample` has made, instead of all documents")] = False
+    Attributes:
+        explain: show why the rules keep or drop the document of this id or URL, or N documents of each rule (-n)
+        compare: show which documents the mix of another configuration would change
+        count: number of documents shown for each rule or change (3)
+        rule: show documents of this rule only
+        seed: show a random sample with this seed, instead of the first documents
+        sample: look at the sample that `tag --sample` has made, instead of all documents
+    """
+
+    explain: Annotated[str | None, Flag(metavar="ID|URL|N", parse=reveal_url, alone="")] = None
+    compare: Annotated[str | None, Flag(metavar="FILE")] = None
+    count: Annotated[int, Flag("-n", metavar="N")] = 3
+    rule: Annotated[str | None, Flag(metavar="NAME")] = None
+    seed: Annotated[int | None, Flag(parse=natural, metavar="N")] = None
+    sample: Annotated[bool, Flag()] = False
     other: ConfigNode | None = None
     """The other configuration itself, where it is in no file."""
 

@@ -45,7 +45,14 @@ class Publication(CommandResult, kw_only=True):
 
 
 class Options(Looking, frozen=True, kw_only=True):
-    """Options of ``toolkit publish``."""
+    """Options of ``toolkit publish``.
+
+    Attributes:
+        targets: an output; settings, which override those of the file
+        to: the folder to publish in, on disk or s3://…, or a dataset hf://datasets/USER/NAME
+        public: let everybody see a dataset that the command creates on the Hub (private)
+        dry_run: check, and list the files; write nothing
+    """
 
     EXAMPLES: ClassVar = (
         "toolkit publish -c my/corpus.yaml --to s3://corpora/my-corpus",
@@ -53,12 +60,10 @@ class Options(Looking, frozen=True, kw_only=True):
         "toolkit publish -c my/corpus.yaml --to hf://datasets/USER/NAME",
     )
 
-    targets: Annotated[tuple[str, ...], Words("an output; settings, which override those of the file")] = ()
-    to: Annotated[
-        str, Flag("the folder to publish in, on disk or s3://…, or a dataset hf://datasets/USER/NAME", metavar="FOLDER")
-    ]
-    public: Annotated[bool, Flag("if the command creates a dataset of the Hub, let everybody see it (private)")] = False
-    dry_run: Annotated[bool, Flag("check, and list the files; write nothing")] = False
+    targets: Annotated[tuple[str, ...], Words()] = ()
+    to: Annotated[str, Flag(metavar="FOLDER")]
+    public: Annotated[bool, Flag()] = False
+    dry_run: Annotated[bool, Flag()] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

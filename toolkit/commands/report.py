@@ -299,6 +299,13 @@ class ReportSummary(CommandResult, kw_only=True):
 class Options(Looking, Limited, frozen=True, kw_only=True):
     """Options of ``toolkit report``.
 
+    Attributes:
+        targets: an output or a dataset, or two side by side; settings, which override those of the file
+        compare: another configuration, output or dataset that is shown beside the first
+        output: write to this file: .html, or .json for programs
+        overwrite: replace a report on another dataset, or another file
+        title: the title of the page
+
     Raises:
         ConfigError: for options that do not go together.
     """
@@ -309,18 +316,11 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
         "toolkit report data/quickstart/oscar -o report.html",
     )
 
-    targets: Annotated[
-        tuple[str, ...],
-        Words("an output or a dataset, or two side by side; settings, which override those of the file"),
-    ] = ()
-    compare: Annotated[
-        str | None, Flag("another configuration, output or dataset that is shown beside the first", metavar="FILE")
-    ] = None
-    output: Annotated[
-        str | None, Flag("write to this file: .html, or .json for programs", "-o", "--output", metavar="FILE")
-    ] = "report.html"
-    overwrite: Annotated[bool, Flag("replace a report on another dataset, or another file")] = False
-    title: Annotated[str | None, Flag("the title of the page", metavar="TEXT")] = None
+    targets: Annotated[tuple[str, ...], Words()] = ()
+    compare: Annotated[str | None, Flag(metavar="FILE")] = None
+    output: Annotated[str | None, Flag("-o", "--output", metavar="FILE")] = "report.html"
+    overwrite: Annotated[bool, Flag()] = False
+    title: Annotated[str | None, Flag(metavar="TEXT")] = None
     other: ConfigNode | None = None
     """The other configuration itself, where it is in no file."""
 

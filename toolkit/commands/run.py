@@ -38,17 +38,19 @@ if TYPE_CHECKING:
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
-    """Options of ``toolkit run``."""
+    """Options of ``toolkit run``.
+
+    Attributes:
+        per_shard: finish one input after another, and delete its documents and attributes when it is mixed
+        nodes: show what each stage would do on N nodes, with --dry-run
+        cores: number of cores of each node, with --nodes (as many as this run would use)
+    """
 
     REMAKES: ClassVar = "all"
 
-    per_shard: Annotated[
-        bool, Flag("finish one input after another, and delete its documents and attributes when it is mixed")
-    ] = False
-    nodes: Annotated[int | None, Flag("with --dry-run, show what each stage would do on N nodes", metavar="N")] = None
-    cores: Annotated[
-        int | None, Flag("with --nodes, the number of cores of each (as many as this run would use)", metavar="N")
-    ] = None
+    per_shard: Annotated[bool, Flag()] = False
+    nodes: Annotated[int | None, Flag(metavar="N")] = None
+    cores: Annotated[int | None, Flag(metavar="N")] = None
 
     def __post_init__(self) -> None:
         """Check the options of a preview.

@@ -43,6 +43,16 @@ class QueryResult(CommandResult, kw_only=True):
 class Options(Limited, frozen=True, kw_only=True):
     """Options of ``toolkit sql``.
 
+    Attributes:
+        config: the configuration (YAML), if you give no path
+        targets: a query; then a dataset, an output or both; settings, which override those of the file
+        shell: start a shell for queries, typed or through a pipe; each query ends with a semicolon
+        format: the format of the result (table; with --output, the ending of the file name decides)
+        output: write the whole result to this file
+        rows: number of rows of a table to show (40)
+        memory: memory that queries may use (2 GB); larger ones use temporary files
+        formulas: do not change texts that a spreadsheet would run as formulas, in CSV
+
     Raises:
         ConfigError: for options that do not go together.
     """
@@ -52,26 +62,14 @@ class Options(Limited, frozen=True, kw_only=True):
         "toolkit sql 'SELECT label, sum(chars) FROM output GROUP BY ALL' data/quickstart/oscar",
     )
 
-    config: Annotated[
-        str | None, Flag("the configuration (YAML), if you give no path", "-c", "--config", metavar="FILE")
-    ] = None
-    targets: Annotated[
-        tuple[str, ...],
-        Words("a query; then a dataset, an output or both; settings, which override those of the file", "SQL | PATH"),
-    ] = ()
-    shell: Annotated[
-        bool, Flag("start a shell for queries, typed or through a pipe; each query ends with a semicolon")
-    ] = False
-    format: Annotated[
-        Literal["table", "csv", "json", "jsonl", "markdown", "parquet"] | None,
-        Flag("the format of the result (table; with --output, the ending of the file name decides)"),
-    ] = None
-    output: Annotated[str | None, Flag("write the whole result to this file", metavar="FILE")] = None
-    rows: Annotated[int, Flag(f"how many rows of a table to show ({ROWS})", metavar="N")] = ROWS
-    memory: Annotated[
-        str, Flag(f"how much memory queries may use ({MEMORY}); larger ones use temporary files", metavar="SIZE")
-    ] = MEMORY
-    formulas: Annotated[bool, Flag("in CSV, do not change texts that a spreadsheet would run as formulas")] = False
+    config: Annotated[str | None, Flag("-c", "--config", metavar="FILE")] = None
+    targets: Annotated[tuple[str, ...], Words("SQL | PATH")] = ()
+    shell: Annotated[bool, Flag()] = False
+    format: Annotated[Literal["table", "csv", "json", "jsonl", "markdown", "parquet"] | None, Flag()] = None
+    output: Annotated[str | None, Flag(metavar="FILE")] = None
+    rows: Annotated[int, Flag(metavar="N")] = ROWS
+    memory: Annotated[str, Flag(metavar="SIZE")] = MEMORY
+    formulas: Annotated[bool, Flag()] = False
 
     def __post_init__(self) -> None:
         if not self.shell and not self.targets:

@@ -94,6 +94,21 @@ class Statistics(CommandResult, kw_only=True):
 class Options(Looking, Limited, frozen=True, kw_only=True):
     """Options of ``toolkit stats``.
 
+    Attributes:
+        targets: datasets, outputs or files; settings, which override those of the file
+        first: read only the first N rows of each file
+        by: group by label (the default), source, crawl, host, reason (why a mix dropped them), or an expression as in
+            rules; you can give several
+        label: an expression for the label, instead of that of the mix
+        unicode_words: count words by Unicode's boundaries, too
+        attributes: show how the values of an attribute or a field (language.prob) are distributed; `all` for every one
+        histogram: draw how the values of a field are distributed, with the thresholds of the rules
+        lengths: show how long documents are, in characters, by label
+        mix: show what the last mix read and kept, from its manifest; or compare two outputs
+        top: show the N largest groups (1000)
+        format: format of the tables (markdown)
+        output: write to this file: .md, .csv or .json; a picture to .png, .svg or .pdf
+
     Raises:
         ConfigError: for options that do not go together.
     """
@@ -105,43 +120,18 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
         "toolkit stats data/quickstart/oscar --lengths",
     )
 
-    targets: Annotated[
-        tuple[str, ...], Words("datasets, outputs or files; settings, which override those of the file")
-    ] = ()
-    first: Annotated[int | None, Flag("read only the first N rows of each file", metavar="N")] = None
-    by: Annotated[
-        tuple[str, ...],
-        Flag(
-            "group by label (the default), source, crawl, host, reason (why a mix dropped them), or an expression "
-            "as in rules; you can give several",
-            metavar="WHAT",
-        ),
-    ] = ()
-    label: Annotated[
-        str | None, Flag("an expression for the label, instead of that of the mix", metavar="EXPRESSION")
-    ] = None
-    unicode_words: Annotated[bool, Flag("count words by Unicode's boundaries, too")] = False
-    attributes: Annotated[
-        tuple[str, ...],
-        Flag(
-            "show how the values of an attribute or a field (language.prob) are distributed; `all` for every one",
-            "--attribute",
-            metavar="NAME",
-        ),
-    ] = ()
-    histogram: Annotated[
-        str | None,
-        Flag("draw how the values of a field are distributed, with the thresholds of the rules", metavar="NAME"),
-    ] = None
-    lengths: Annotated[bool, Flag("show how long documents are, in characters, by label")] = False
-    mix: Annotated[bool, Flag("show what the last mix read and kept, from its manifest; or compare two outputs")] = (
-        False
-    )
-    top: Annotated[int | None, Flag("show the N largest groups (1000)", metavar="N")] = None
-    format: Annotated[Literal["markdown", "csv", "json"] | None, Flag("format of the tables (markdown)")] = None
-    output: Annotated[
-        str | None, Flag("write to this file: .md, .csv or .json; a picture to .png, .svg or .pdf", metavar="FILE")
-    ] = None
+    targets: Annotated[tuple[str, ...], Words()] = ()
+    first: Annotated[int | None, Flag(metavar="N")] = None
+    by: Annotated[tuple[str, ...], Flag(metavar="WHAT")] = ()
+    label: Annotated[str | None, Flag(metavar="EXPRESSION")] = None
+    unicode_words: Annotated[bool, Flag()] = False
+    attributes: Annotated[tuple[str, ...], Flag("--attribute", metavar="NAME")] = ()
+    histogram: Annotated[str | None, Flag(metavar="NAME")] = None
+    lengths: Annotated[bool, Flag()] = False
+    mix: Annotated[bool, Flag()] = False
+    top: Annotated[int | None, Flag(metavar="N")] = None
+    format: Annotated[Literal["markdown", "csv", "json"] | None, Flag()] = None
+    output: Annotated[str | None, Flag(metavar="FILE")] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

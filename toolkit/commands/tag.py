@@ -64,6 +64,16 @@ class Tagging(CommandResult, kw_only=True):
 class Options(Stage, frozen=True, kw_only=True):
     """Options of ``toolkit tag``.
 
+    Attributes:
+        sample: write nothing; show the values of taggers for a text or a shard; - is standard input
+        drawn: try the section on N documents, drawn from all; the sets stay as they are
+        seed: another seed draws other documents, with --sample (0)
+        lines: each line of the text is a document, with --try
+        count: number of documents, with --try (3)
+        accept_code: keep this set: the code of its taggers has changed, but gives the same values
+        config: configuration (YAML); with --try, taggers may be named instead
+        targets: names, path/file.py:Class, '{tagger: NAME, option: …}', with --try; settings that override the file's
+
     Raises:
         ConfigError: for options that do nothing together.
     """
@@ -75,36 +85,14 @@ class Options(Stage, frozen=True, kw_only=True):
         "toolkit tag --try README.md line_shape noise line_shape.short_chars=80",
     )
 
-    sample: Annotated[
-        str | None,
-        Flag(
-            "write nothing; show the values of taggers for a text or a shard; - is standard input",
-            "--try",
-            metavar="FILE",
-        ),
-    ] = None
-    drawn: Annotated[
-        int | None,
-        Flag("try the section on N documents, drawn from all; the sets stay as they are", "--sample", metavar="N"),
-    ] = None
-    seed: Annotated[int, Flag("with --sample: another seed draws other documents (0)", parse=natural)] = 0
-    lines: Annotated[bool, Flag("with --try: each line of the text is a document")] = False
-    count: Annotated[int, Flag("with --try: number of documents (3)", "-n", metavar="N")] = 3
-    accept_code: Annotated[
-        tuple[str, ...],
-        Flag("keep this set: the code of its taggers has changed, but gives the same values", metavar="SET"),
-    ] = ()
-    config: Annotated[
-        str | None,
-        Flag("configuration (YAML); with --try, taggers may be named instead", "-c", "--config", metavar="FILE"),
-    ] = None
-    targets: Annotated[
-        tuple[str, ...],
-        Words(
-            "with --try: names, path/file.py:Class, '{tagger: NAME, option: …}'; settings that override the file's",
-            "TAGGER | KEY=VALUE",
-        ),
-    ] = ()
+    sample: Annotated[str | None, Flag("--try", metavar="FILE")] = None
+    drawn: Annotated[int | None, Flag("--sample", metavar="N")] = None
+    seed: Annotated[int, Flag(parse=natural)] = 0
+    lines: Annotated[bool, Flag()] = False
+    count: Annotated[int, Flag("-n", metavar="N")] = 3
+    accept_code: Annotated[tuple[str, ...], Flag(metavar="SET")] = ()
+    config: Annotated[str | None, Flag("-c", "--config", metavar="FILE")] = None
+    targets: Annotated[tuple[str, ...], Words("TAGGER | KEY=VALUE")] = ()
 
     def __post_init__(self) -> None:
         if self.seed and self.drawn is None:

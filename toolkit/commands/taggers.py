@@ -81,23 +81,22 @@ class TaggerDescriptions(CommandResult, kw_only=True):
 
 
 class Options(CommonOptions, frozen=True, kw_only=True):
-    """Options of ``toolkit taggers``."""
+    """Options of ``toolkit taggers``.
+
+    Attributes:
+        targets: names, path/file.py, path/file.py:Class, package.module:Class; TAGGER.OPTION=VALUE
+        files: list the taggers of this file, too
+        sample: measure on this text or shard, instead of made-up pages; - is standard input
+        lines: each line of the text is a document, with --try
+    """
 
     SETTINGS: ClassVar = False
     EXAMPLES: ClassVar = ("toolkit taggers", "toolkit taggers line_shape")
 
-    targets: Annotated[
-        tuple[str, ...],
-        Words(
-            "names, path/file.py, path/file.py:Class, package.module:Class; TAGGER.OPTION=VALUE", "TAGGER | KEY=VALUE"
-        ),
-    ] = ()
-    files: Annotated[tuple[str, ...], Flag("list the taggers of this file, too", "--file", metavar="FILE")] = ()
-    sample: Annotated[
-        str | None,
-        Flag("measure on this text or shard, instead of made-up pages; - is standard input", "--try", metavar="FILE"),
-    ] = None
-    lines: Annotated[bool, Flag("with --try: each line of the text is a document")] = False
+    targets: Annotated[tuple[str, ...], Words("TAGGER | KEY=VALUE")] = ()
+    files: Annotated[tuple[str, ...], Flag("--file", metavar="FILE")] = ()
+    sample: Annotated[str | None, Flag("--try", metavar="FILE")] = None
+    lines: Annotated[bool, Flag()] = False
 
 
 def run(context: Context, options: Options) -> Outcome:

@@ -84,7 +84,13 @@ class TakenDown(CommandResult, kw_only=True):
 
 
 class Options(CommonOptions, frozen=True, kw_only=True):
-    """Options of ``toolkit takedown``."""
+    """Options of ``toolkit takedown``.
+
+    Attributes:
+        config: the configuration (YAML)
+        targets: lists of ids, hosts and URLs, one a line; settings that override the file's
+        apply: clear the documents, and keep the lists in the dataset
+    """
 
     WRITES: ClassVar = True
     SETTINGS: ClassVar = False
@@ -93,11 +99,9 @@ class Options(CommonOptions, frozen=True, kw_only=True):
         "toolkit takedown -c my.yaml takedown.txt --apply",
     )
 
-    config: Annotated[str, Flag("the configuration (YAML)", "-c", "--config", metavar="FILE")]
-    targets: Annotated[
-        tuple[str, ...], Words("lists of ids, hosts and URLs, one a line; settings that override the file's")
-    ] = ()
-    apply: Annotated[bool, Flag("clear the documents, and keep the lists in the dataset")] = False
+    config: Annotated[str, Flag("-c", "--config", metavar="FILE")]
+    targets: Annotated[tuple[str, ...], Words()] = ()
+    apply: Annotated[bool, Flag()] = False
 
     def __post_init__(self) -> None:
         if not self.targets:

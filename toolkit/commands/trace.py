@@ -94,24 +94,27 @@ class Trace(CommandResult, kw_only=True):
 
 
 class Options(CommonOptions, frozen=True, kw_only=True):
-    """Options of ``toolkit trace``."""
+    """Options of ``toolkit trace``.
+
+    Attributes:
+        config: the configuration (YAML)
+        overrides: settings that override the file's
+        tokens: these tokens of a file that `tokenize` wrote, counted from 0
+        text: documents with exactly this text, and its tokens (needs -c)
+        id: the document with this id or URL, and its tokens (needs -c)
+        step: tokens that a training program reads in this step, from 1
+        of: YAML that says how the program reads, with --step
+    """
 
     EXAMPLES: ClassVar = ("toolkit trace --tokens data/tokens/tokens.pbin:1000-1100",)
 
-    config: Annotated[str | None, Flag("the configuration (YAML)", "-c", "--config", metavar="FILE")] = None
-    overrides: Annotated[tuple[str, ...], Words("settings that override the file's", "KEY=VALUE")] = ()
-    tokens: Annotated[
-        str | None, Flag("these tokens of a file that `tokenize` wrote, counted from 0", metavar="FILE:A-B")
-    ] = None
-    text: Annotated[str | None, Flag("documents with exactly this text, and its tokens (needs -c)")] = None
-    id: Annotated[
-        str | None,
-        Flag("the document with this id or URL, and its tokens (needs -c)", metavar="ID|URL", parse=reveal_url),
-    ] = None
-    step: Annotated[
-        int | None, Flag("tokens that a training program reads in this step, from 1", parse=positive, metavar="N")
-    ] = None
-    of: Annotated[str | None, Flag("with --step: YAML that says how the program reads", metavar="CONFIG")] = None
+    config: Annotated[str | None, Flag("-c", "--config", metavar="FILE")] = None
+    overrides: Annotated[tuple[str, ...], Words("KEY=VALUE")] = ()
+    tokens: Annotated[str | None, Flag(metavar="FILE:A-B")] = None
+    text: Annotated[str | None, Flag()] = None
+    id: Annotated[str | None, Flag(metavar="ID|URL", parse=reveal_url)] = None
+    step: Annotated[int | None, Flag(parse=positive, metavar="N")] = None
+    of: Annotated[str | None, Flag(metavar="CONFIG")] = None
 
     def __post_init__(self) -> None:
         names = [name for name in ("tokens", "text", "id", "step") if getattr(self, name) is not None]

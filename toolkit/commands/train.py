@@ -15,13 +15,18 @@ from toolkit.whole_corpus.section import Entry, Plan
 
 
 class Options(Configured, frozen=True, kw_only=True):
-    """Options of ``toolkit train``."""
+    """Options of ``toolkit train``.
+
+    Attributes:
+        dry_run: count documents, labels and splits; write nothing
+        overwrite: replace models that were made from something else
+    """
 
     WRITES: ClassVar = True
     EXAMPLES: ClassVar = ("toolkit train -c my.yaml --dry-run", "toolkit train -c my.yaml train.edu-1.alpha=0.3")
 
-    dry_run: Annotated[bool, Flag("count documents, labels and splits; write nothing")] = False
-    overwrite: Annotated[bool, Flag("replace models that were made from something else")] = False
+    dry_run: Annotated[bool, Flag()] = False
+    overwrite: Annotated[bool, Flag()] = False
 
 
 class CountedLabels(msgspec.Struct, kw_only=True):

@@ -66,25 +66,24 @@ class Validation(CommandResult, kw_only=True):
 
 
 class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
-    """Options of ``toolkit validate``."""
+    """Options of ``toolkit validate``.
+
+    Attributes:
+        targets: datasets, outputs or files; settings, which override those of the file
+        lock: check the output by its lock, too: what it was made of, and its parts
+        first: check only the first N rows of each file
+        data: ask for the data of an external Croissant file, also from the web, and read all records
+        labels: labels that an OSCAR release may have: known languages (lid.176's, GlotLID's), or any
+    """
 
     WRITES: ClassVar = True
     EXAMPLES: ClassVar = ("toolkit validate data/quickstart/oscar --first 100",)
 
-    targets: Annotated[
-        tuple[str, ...], Words("datasets, outputs or files; settings, which override those of the file")
-    ] = ()
-    lock: Annotated[
-        str | None, Flag("check the output by its lock, too: what it was made of, and its parts", metavar="FILE")
-    ] = None
-    first: Annotated[int | None, Flag("check only the first N rows of each file", metavar="N")] = None
-    data: Annotated[
-        bool, Flag("of an external Croissant file ask for its data, also from the web, and read all records")
-    ] = False
-    labels: Annotated[
-        Literal["known", "any"],
-        Flag("labels that an OSCAR release may have: known languages (lid.176's, GlotLID's), or any"),
-    ] = "known"
+    targets: Annotated[tuple[str, ...], Words()] = ()
+    lock: Annotated[str | None, Flag(metavar="FILE")] = None
+    first: Annotated[int | None, Flag(metavar="N")] = None
+    data: Annotated[bool, Flag()] = False
+    labels: Annotated[Literal["known", "any"], Flag()] = "known"
 
     def __post_init__(self) -> None:
         Looking.__post_init__(self)

@@ -159,28 +159,26 @@ VERDICT = "verdict=keep,drop"
 
 
 class Options(Looking, Limited, frozen=True, kw_only=True):
-    """Options of ``toolkit view``."""
+    """Options of ``toolkit view``.
+
+    Attributes:
+        port: the port on 127.0.0.1 (any free port)
+        set: a set that is switched on at the start (all sets); you can give several
+        label: a question for labels by hand: NAME=LABEL,LABEL or NAME=0..5 (verdict=keep,drop); you can give several
+        labels: the file for the labels (NAME.labels.jsonl in the current folder)
+        annotator: name of the person who labels (the user's name)
+    """
 
     EXAMPLES: ClassVar = (
         "toolkit view -c configs/quickstart.yaml",
         "toolkit view data/oscar --label quality=good,bad --labels labels.jsonl",
     )
 
-    port: Annotated[int | None, Flag("the port on 127.0.0.1 (any free port)", metavar="N")] = None
-    set: Annotated[
-        tuple[str, ...], Flag("a set that is switched on at the start (all sets); you can give several")
-    ] = ()
-    label: Annotated[
-        tuple[str, ...],
-        Flag(
-            f"a question for labels by hand: NAME=LABEL,LABEL or NAME=0..5 ({VERDICT}); you can give several",
-            metavar="NAME=LABELS",
-        ),
-    ] = ()
-    labels: Annotated[
-        str | None, Flag("the file for the labels (NAME.labels.jsonl in the current folder)", metavar="FILE")
-    ] = None
-    annotator: Annotated[str | None, Flag("who gives the labels (the user's name)", metavar="NAME")] = None
+    port: Annotated[int | None, Flag(metavar="N")] = None
+    set: Annotated[tuple[str, ...], Flag()] = ()
+    label: Annotated[tuple[str, ...], Flag(metavar="NAME=LABELS")] = ()
+    labels: Annotated[str | None, Flag(metavar="FILE")] = None
+    annotator: Annotated[str | None, Flag(metavar="NAME")] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
