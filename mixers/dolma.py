@@ -47,6 +47,9 @@ class Dolma(Labelling, Writer):
     def takes_stale(self) -> bool:
         return self.attributes == "original"
 
+    def copies_text(self) -> bool:
+        return not (self.min_text_length or self.sort_keys or self.discard)
+
     def carries(self, fields: Collection[str]) -> Collection[str]:
         return [path for path in fields if path.partition(".")[0] not in self.discard]
 

@@ -128,6 +128,9 @@ class Parquet(Labelling, Writer):
     def takes_all(self) -> bool:
         return self.attributes
 
+    def copies_text(self) -> bool:
+        return True
+
     def carries(self, fields: Collection[str]) -> Collection[str]:
         return [path for path in fields if path.partition(".")[0] not in self._fixed]
 
@@ -360,7 +363,7 @@ def _column(values: list[Any], field: Any) -> Any:
             [None if value in (None, _NULL) else str(memoryview(value), "utf-8") for value in values], field.type
         )
     if any(isinstance(value, msgspec.Raw) for value in values):
-        values = [None if value is None else msgspec.json.decode(value) for value in values]
+        values = msgspec.json.decode(b"[%b]" % b",".join(b"null" if value is None else value for value in values))
     if field.name == "id" and pa.types.is_integer(field.type):
         values = list(map(int, values))
     return arrow_array(values, field.type)

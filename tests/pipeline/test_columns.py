@@ -3,6 +3,7 @@
 import datetime as dt
 import shutil
 import struct
+from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
+from mixers import parquet
+from tests.pipeline.conftest import Project, document, read_rows, record_log, tree, write_rows
+from toolkit import Document, Mixed
 from toolkit.ingest.reading.rows import InputRows
 from toolkit.ingest.tables import arrow
 
@@ -39,6 +42,7 @@ CONDITIONS = {
     "max(s, 0.7) == 0.7": "greatest(s, 0.7) = 0.7",
     "s >= p": "s >= 0.70000001",
 }
+TEXT = '\x01\x1f\x7f"quoted" back\\slash\ttab ,"text":" 漢字'
 OPTIONS = {"format": "parquet", "source": "own", "metadata": "rest"}
 
 
@@ -108,7 +112,7 @@ def _table(random: Random, rows: int) -> Any:
     return pa.table(
         {
             "id": [None if random.random() < 0.1 else f"id-{i}" for i in range(rows)],
-            "text": [random.choice(["", "two\r\nlines", "ä 𝄞 \\u0041", "words " * 4]) for _ in range(rows)],
+            "text": [random.choice(["", "two\r\nlines", "ä 𝄞 \\u0041", "words " * 4, TEXT]) for _ in range(rows)],
             "f": pa.array(some(0.7, 0.1, float("nan"), float("inf")), pa.float32()),
             "d": pa.array(some(0.3, 0.1, float("nan"), 1e300), pa.float64()),
             "i": pa.array(some(3, -1, 2**62), pa.int64()),
@@ -117,6 +121,21 @@ def _table(random: Random, rows: int) -> Any:
             "b": pa.array(some(True, False), pa.bool_()),
         }
     )
+
+
+class Loud(parquet.Parquet):
+    """A format with an `encode` of its own."""
+
+    def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
+        return super().encode(document.with_text(document.text.upper()), mixed)
+
+
+def test_a_format_that_extends_another_one_sees_texts(project: Project) -> None:
+    pq.write_table(pa.table({"id": ["a"], "text": [TEXT]}), project.root / "a.parquet")
+    project.config["documents"] = {"format": "parquet", "source": "own", "path": str(project.root / "a.parquet")}
+    project.mixes({"drop": "document.chars < 2"}, format=f"{__file__}:Loud")
+    project.ok("mix")
+    assert pq.read_table(project.out / "documents.parquet")["text"].to_pylist() == [TEXT.upper()]
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
@@ -136,13 +155,19 @@ def test_rules_decide_over_columns_as_over_rows(seed: int, project: Project, mon
         for i, condition in enumerate(_condition(random, prefix) for _ in range(5))
     ]
     label = f"{prefix}s if {prefix}s is not None and {prefix}s != '' else 'none'"
-    project.mixes(*rules, attributes=["c-0"], label=label, format="parquet", unicode_words=True, allow_empty=True)
+    form = "dolma" if seed % 5 == 1 else "parquet"
+    project.mixes(*rules, attributes=["c-0"], label=label, format=form, unicode_words=True, allow_empty=True)
     monkeypatch.setattr(arrow, "HELD", 1000)
     found = []
     for of_table in (InputRows._of_table, lambda *_: None):
         monkeypatch.setattr(InputRows, "_of_table", of_table)
         told = project.ok("mix", "--json").json
-        found.append((told.pop("rules"), told, tree(project.out), (project.out / ".toolkit/manifest.json").read_text()))
+        logs = [record_log(path) for path in (project.data / ".toolkit/record-log").iterdir() if path.is_file()]
+        states = [state for log in logs for key, state in log.items() if key.startswith("rows ")]
+        index = tree(project.data / ".toolkit/rows"), states
+        assert states
+        manifest = (project.out / ".toolkit/manifest.json").read_text()
+        found.append((told.pop("rules"), told, tree(project.out), manifest, index))
         shutil.rmtree(project.out)
         shutil.rmtree(project.data / ".toolkit")
     assert found[0] == found[1]

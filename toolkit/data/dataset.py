@@ -93,7 +93,8 @@ class Dataset:
         path = self.shard_path(shard)
         if self.in_place is None:
             return ShardLines(path, max_bytes, digest=digest, ahead=ahead)
-        return MadeLines(self.in_place.read(path, self.file_of(shard), max_bytes, begin, sieve), path, digest=digest)
+        rows = self.in_place.read(path, self.file_of(shard), max_bytes, begin, sieve, indexes=digest)
+        return MadeLines(rows, path, digest=digest)
 
     def tables(self, shard: str, fields: Collection[str]) -> Iterator[dict[str, Any]] | None:
         """Yield fields of documents in place as columns, without making rows.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, Self
 
+from toolkit.data.documents import FreshDocument
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import DataError
 from toolkit.storage.reading import Lines
@@ -38,10 +39,60 @@ class Begin(NamedTuple):
 START = Begin()
 
 
-Sieve = Callable[[int, Mapping[str, Any]], tuple[Sequence[bool], Callable[[], None]] | None]
-"""What is asked before rows of a table are made, with the number of rows before them and their fields as columns of
-Arrow (`id` and `source` are lists): which are made; and what is called when these are. Others are empty bytes. None
-where all are made."""
+class Sieve(Protocol):
+    """Choice of rows of a table to make.
+
+    Attributes:
+        leaves_gaps: True if made rows are `GappedRow`.
+    """
+
+    leaves_gaps: bool
+
+    def __call__(self, number: int, columns: Mapping[str, Any]) -> tuple[Sequence[bool], Callable[[], None]] | None:
+        """Return a mask of rows, and a function to call after.
+
+        Return None for all rows. The function is called when rows are made. Rows that are not made are empty bytes.
+
+        Args:
+            number: Number of rows before them.
+            columns: Their fields as columns of Arrow; `id` and `source` are lists.
+        """
+
+
+class GappedRow(bytes):
+    """A row with an empty text.
+
+    Attributes:
+        utf8: Text of the document.
+    """
+
+    utf8: bytes
+
+    @classmethod
+    def of(cls, row: bytes, utf8: bytes) -> Self:
+        """Return a row with a text beside it."""
+        result = cls(row)
+        result.utf8 = utf8
+        return result
+
+
+class IndexRow(bytes):
+    """A row without attributes of its own, made without Python's JSON.
+
+    Attributes:
+        document: Document.
+        paths: Paths of its fields; None if they are not known.
+    """
+
+    document: FreshDocument
+    paths: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, document: FreshDocument, paths: tuple[str, ...] | None) -> Self:
+        """Return the row of a document."""
+        result = cls(document.row)
+        result.document, result.paths = document, paths
+        return result
 
 
 class MadeRows(Protocol):
@@ -89,7 +140,9 @@ class InPlace(Protocol):
             NothingThere: if there is none.
         """
 
-    def read(self, path: str, relative: str, max_bytes: int, begin: Begin, sieve: Sieve | None) -> MadeRows:
+    def read(
+        self, path: str, relative: str, max_bytes: int, begin: Begin, sieve: Sieve | None, *, indexes: bool = False
+    ) -> MadeRows:
         """Return the row maker of a file.
 
         Args:
@@ -98,6 +151,7 @@ class InPlace(Protocol):
             max_bytes: a larger document is an error.
             begin: Place to start at.
             sieve: asked before rows are made, where a file is a table whose columns are fields.
+            indexes: True if rows of such a table are `IndexRow`.
         """
 
     def tables(self, path: str, relative: str, fields: Collection[str]) -> Iterator[dict[str, Any]] | None:

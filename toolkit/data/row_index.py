@@ -38,7 +38,7 @@ from toolkit.data.documents import (
     check_metadata,
     to_document,
 )
-from toolkit.data.in_place import START, Begin, ShardLines
+from toolkit.data.in_place import START, Begin, IndexRow, ShardLines
 from toolkit.data.metadata_fields import FieldCounts, paths_in
 from toolkit.errors import DataError
 from toolkit.lazy_numpy import np
@@ -452,25 +452,32 @@ class Indexing:
         """
         documents, output = [], self._output
         for line in block:
+            document, keys, fields = (
+                (line.document, None, line.paths or line) if isinstance(line, IndexRow) else self._decoded(line)
+            )
+            size = len(document.utf8)
             try:
-                row = self._decode(line)
-                check_metadata(row.metadata)
-            except BAD_ROW:
-                rows = Rows(iter((line,)), DOCUMENT_DECODER, self._path, output.rows)
-                row, _ = next(rows)
-                to_document(row, rows)  # which names a fault
-                self._decode = DOCUMENT_DECODER.decode  # it has fields of its own, and so may others
-            document = Document(row.text, id=row.id, source=row.source, metadata=row.metadata, row=line)
-            document.utf8 = row.text.encode()  # stays for who compares texts
-            keys = None if row.attributes is NO_ATTRIBUTES else _inline_keys(row)
-            fields = msgspec.structs.asdict(row) if isinstance(row, _StrictRow) else line
-            try:
-                output.add(entry(row.source, row.id, len(row.text), len(document.utf8), keys, fields), self._offset)
+                output.add(entry(document.source, document.id, document.chars, size, keys, fields), self._offset)
             except DataError as error:
                 raise DataError(error.message, path=self._path, line=output.rows + 1, id=error.id) from None
             documents.append(document)
             self._offset += len(line) + 1
         return documents
+
+    def _decoded(self, line: bytes) -> tuple[Document, tuple[str, ...] | None, bytes | dict[str, Any]]:
+        """Return the document of a line, its own keys, and its fields."""
+        try:
+            row = self._decode(line)
+            check_metadata(row.metadata)
+        except BAD_ROW:
+            rows = Rows(iter((line,)), DOCUMENT_DECODER, self._path, self._output.rows)
+            row, _ = next(rows)
+            to_document(row, rows)  # which names a fault
+            self._decode = DOCUMENT_DECODER.decode  # it has fields of its own, and so may others
+        document = Document(row.text, id=row.id, source=row.source, metadata=row.metadata, row=line)
+        document.utf8 = row.text.encode()  # stays for who compares texts
+        keys = None if row.attributes is NO_ATTRIBUTES else _inline_keys(row)
+        return document, keys, msgspec.structs.asdict(row) if isinstance(row, _StrictRow) else line
 
 
 @contextlib.contextmanager

@@ -52,13 +52,16 @@ class Block:
             raise self.fault
 
 
-def in_blocks(lines: Iterator[bytes], stored: Callable[[], int] = int, rows: int = 0) -> Iterator[Block]:
+def in_blocks(
+    lines: Iterator[bytes], stored: Callable[[], int] = int, rows: int = 0, size_of: Callable[[bytes], int] = len
+) -> Iterator[Block]:
     """Yield the rows of a file in blocks. A block has at most so many rows, or about `BLOCK_BYTES` bytes.
 
     Args:
         lines: Lines of the file.
         stored: Function that returns the bytes of the file read so far.
         rows: Rows of a block; `BLOCK_ROWS` by default.
+        size_of: Function that returns the bytes of a line.
     """
     read = 0
     while True:
@@ -66,7 +69,7 @@ def in_blocks(lines: Iterator[bytes], stored: Callable[[], int] = int, rows: int
         try:
             for line in islice(lines, rows or BLOCK_ROWS):
                 block.lines.append(line)
-                size += len(line)
+                size += size_of(line)
                 if size >= BLOCK_BYTES:
                     break
         except DataError as error:

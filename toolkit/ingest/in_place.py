@@ -78,9 +78,18 @@ class FilesInPlace(ConfigStruct):
         listed = _read(self.entry)[1].inputs(self.pattern)
         return {relative: stat.size if stat else None for _, relative, stat in listed}
 
-    def read(self, path: str, relative: str, max_bytes: int, begin: Begin, sieve: Sieve | None = None) -> "RowsInPlace":
+    def read(
+        self,
+        path: str,
+        relative: str,
+        max_bytes: int,
+        begin: Begin,
+        sieve: Sieve | None = None,
+        *,
+        indexes: bool = False,
+    ) -> "RowsInPlace":
         rows = RowsInPlace(_read(self.entry)[0], path, relative, max_bytes, begin, self.own_types())
-        rows.source_file.sieve = sieve
+        rows.source_file.sieve, rows.source_file.indexes = sieve, indexes
         return rows
 
     def tables(self, path: str, relative: str, fields: Collection[str]) -> Iterator[dict[str, Any]] | None:

@@ -201,6 +201,7 @@ class Input:
         null_text: Treatment of items with a null text: ``skip``, ``empty``, ``error``; None for the format's way.
         left_out: notes the items that become no document, if that is wanted.
         sieve: says which rows of a table become documents, if not all of them do.
+        indexes: True if rows of a table are `toolkit.data.in_place.IndexRow`.
         parts: readers add the number of items before a part of the file, and the part's own number, before they give
             items of it.
 
@@ -231,6 +232,7 @@ class Input:
         self.null_text: str | None = None
         self.left_out: LeftOutOutput | None = None
         self.sieve: Sieve | None = None
+        self.indexes = False
         self._rejects = rejects
         self._opened = opened
 

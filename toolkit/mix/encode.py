@@ -10,6 +10,7 @@ import msgspec
 from toolkit.data import schema
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.documents import Document
+from toolkit.data.in_place import GappedRow
 from toolkit.data.row_index import identity_record
 from toolkit.errors import DataError
 from toolkit.mix.bindings import Binding, ShardToMix, metadata_fields, needed, recomputed
@@ -18,12 +19,13 @@ from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured
 from toolkit.mix.orphans import Copies, Fates
 from toolkit.mix.settings import COPY, REJECTED, split_of
 from toolkit.mix.shuffle import framed
-from toolkit.mix.writer import Mixed, MixedBatch, Pieces, check_folder
+from toolkit.mix.writer import TEXT_KEY, Mixed, MixedBatch, Pieces, check_folder
 from toolkit.records.sets import ShardAttributes
 from toolkit.rules.kinds.blocklist import Blocklist
 from toolkit.rules.ruleset import Outcome
 from toolkit.storage.json_files import decoder_of
 from toolkit.storage.paths import strip_suffix
+from toolkit.text import json_strings
 from toolkit.text.batch import Batch, Column
 from toolkit.text.editing import Edited, along
 
@@ -305,6 +307,9 @@ class Encoder:
             result = self.writer.encode_batch(batch)
         except DataError as error:
             raise self._named(error, documents_kept) from None
+        gapped = [i for i, document in enumerate(documents) if isinstance(document.row, GappedRow)]
+        if gapped:
+            result = self._filled(documents, result, gapped)
         if len(result) != len(copies):
             raise DataError(f"expected {len(copies)} results of encode_batch, got {len(result)}", path=self.work.path)
         written: list[list[tuple[str, bytes]]] = []
@@ -318,6 +323,16 @@ class Encoder:
             except DataError as error:
                 raise self._at(item.joint, error) from None
         return written
+
+    def _filled(self, documents: Sequence[Document], pieces: Sequence[Pieces], gapped: list[int]) -> list[Pieces]:
+        """Return the pieces of documents with the texts of some filled in."""
+        result = [[*item] for item in pieces]
+        places = [(i, j) for i in gapped for j in range(len(result[i]))]
+        utf8, begins, ends = json_strings.placed([documents[i].utf8 for i, _ in places])
+        lines, _ = json_strings.encoded(utf8, begins, ends, [result[i][j][1] for i, j in places], TEXT_KEY)
+        for (i, j), line in zip(places, lines, strict=True):
+            result[i][j] = result[i][j][0], line
+        return [*result]
 
     def _numbered(self, mixed: Mixed, number: int) -> Mixed:
         """Return the writer's values for a copy. Copies count from 1; the first document is one."""

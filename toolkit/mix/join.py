@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, Self, cast
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import row_index, schema
+from toolkit.data import in_place, row_index, schema
 from toolkit.data.alignment import AttributeRows, attribute_lines
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import (
@@ -241,7 +241,7 @@ def joint_blocks(work: JoinedShard, stack: ExitStack, sieve: "Sieve | None" = No
         sieve.attribute_rows = [*map(RowsAhead, attribute_rows)]
         attribute_rows = [*sieve.attribute_rows]
     number = 0
-    for block in in_blocks(lines, lines.stored, _SIEVED if sieve else 0):
+    for block in in_blocks(lines, lines.stored, _SIEVED if sieve else 0, _size if sieve else len):
         beside = [next_block(other, block.rows_beside) for other in attribute_rows]
         yield JointBlock(number, block, beside, sieve.take_counts() if sieve else None)
         number += len(block.lines)
@@ -251,6 +251,10 @@ def joint_blocks(work: JoinedShard, stack: ExitStack, sieve: "Sieve | None" = No
 
 _SIEVED = 4096
 """Rows of a block of which a sieve drops some."""
+
+
+def _size(row: bytes) -> int:
+    return len(row) + (len(row.utf8) if isinstance(row, in_place.GappedRow) else 0)
 
 
 class RowsAhead(Iterator[bytes]):
@@ -277,16 +281,14 @@ class RowsAhead(Iterator[bytes]):
         return [*islice(self._buffer, begin, begin + rows)]
 
 
-class Sieve(Protocol):
-    """Drops rows of tables before they are made, as `toolkit.data.in_place.Sieve`.
+class Sieve(in_place.Sieve, Protocol):
+    """Drops rows of tables before they are made.
 
     Attributes:
         attribute_rows: Rows of each joined set.
     """
 
     attribute_rows: list[RowsAhead]
-
-    def __call__(self, number: int, columns: Mapping[str, Any]) -> tuple[Sequence[bool], Callable[[], None]] | None: ...
 
     def take_counts(self) -> Any:
         """Return the counts of rows dropped since the last call."""
@@ -338,16 +340,16 @@ class Joiner:
             unicode: True if Unicode's words are counted.
         """
         rows = self._at_once(block)
-        if rows is not None and self._chosen:
-            texts = [row[0].text.encode() for row in rows]
-            return zip(rows, measure(texts, unicode=unicode).tolist(), strict=True)
-        if rows is not None:
+        if rows is not None and (self._chosen or block.dropped is not None):
+            sizes, bad = measure([row[0].utf8 for row in rows], unicode=unicode), list[int]()
+        elif rows is not None:
             sizes, bad = measure_json([cast("LateDocument", row[0]).raw_text for row in rows], unicode=unicode)
-            if not bad:
-                listed = sizes.tolist()
-                for row, item in zip(rows, listed, strict=True):
-                    cast("LateDocument", row[0]).counted = item[1]
-                return zip(rows, listed, strict=True)
+        if rows is not None and not bad:
+            listed = sizes.tolist()
+            for row, item in zip(rows, listed, strict=True):
+                if isinstance(row[0], LateDocument):
+                    row[0].counted = item[1]
+            return zip(rows, listed, strict=True)
         return ((row, measure([row[0].text], unicode=unicode)[0].tolist()) for row in self._one_by_one(block))
 
     def encoded(self, block: JointBlock, *, texts: bool = True) -> tuple[Batch, list[list[Any]]]:
@@ -442,6 +444,9 @@ class Joiner:
             make(row.text, id=row.id, source=row.source, metadata=row.metadata, row=raw)
             for row, raw in zip(rows, documents.lines, strict=True)
         ]
+        for document in result:
+            if isinstance(document.row, in_place.GappedRow):
+                document.utf8 = document.row.utf8
         if not (self._chosen or blocks or self._work.dataset.duplicate_ids == "allow"):
             return [(document, number, [], []) for document, number in zip(result, numbers, strict=False)]
         listed = zip(result, numbers, lines, values, strict=False)

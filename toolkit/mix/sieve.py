@@ -5,7 +5,7 @@ from itertools import compress
 from math import isfinite
 from typing import Any, Self
 
-from toolkit.data.tables.from_arrow import not_finite, plain_schema, values_of
+from toolkit.data.tables.from_arrow import not_finite, plain_schema, utf8_of, values_of
 from toolkit.errors import DataError
 from toolkit.execution.blocks import Block
 from toolkit.mix.bindings import ShardToMix
@@ -15,7 +15,7 @@ from toolkit.mix.orphans import Copies
 from toolkit.rules.ruleset import Outcome
 from toolkit.text.counting import measure
 
-_CHARS, _METADATA = "\0chars", "\0metadata"
+_UTF8, _METADATA = "\0utf8", "\0metadata"
 _INSIDE = "metadata."
 
 
@@ -25,7 +25,7 @@ class _RowFields(dict[str, Any]):
     field = dict.get
     id = property(lambda self: self["id"])
     source = property(lambda self: self["source"])
-    chars = property(lambda self: self[_CHARS])
+    chars = property(lambda self: len(self[_UTF8].decode()))
     metadata = property(lambda self: self[_METADATA])
 
 
@@ -38,7 +38,8 @@ class TableSieve:
 
     attribute_rows: list[RowsAhead]
 
-    def __init__(self, work: ShardToMix, fields: set[str]) -> None:
+    def __init__(self, work: ShardToMix, fields: set[str], *, leaves_gaps: bool) -> None:
+        self.leaves_gaps = leaves_gaps
         self._work, self._fields = work, sorted(fields - {"id", "source"})
         self._rules, self._unicode = work.compile_rules(), work.settings.unicode_words
         self._joiner = Joiner(work, self._rules.needs.keys, self._rules.needs.fields)
@@ -51,7 +52,11 @@ class TableSieve:
         looks = rules.blocklists or rules.may_differ or rules.needs.joined or stream.text or Copies(rules, work).rules
         if work.dataset.in_place is None or work.settings.rejected is not None or looks or rules.own_fields is None:
             return None
-        return cls(work, rules.own_fields) if any(rule.drops for rule in rules.rules) else None
+        writer, asks = work.settings.writer(), rules.edits or rules.applies or rules.repeats or rules.budget
+        # an inherited answer says nothing of an `encode` of the class's own
+        leaves_gaps = not asks and "copies_text" in vars(type(writer)) and writer.copies_text()
+        is_worth = leaves_gaps or any(rule.drops for rule in rules.rules)
+        return cls(work, rules.own_fields, leaves_gaps=leaves_gaps) if is_worth else None
 
     def _start(self) -> None:
         self._counted, self._tally = Counted.none(len(self._rules.rules)), Tally(unicode=self._unicode)
@@ -72,18 +77,17 @@ class TableSieve:
         except DataError:
             return None
         dropped = [isinstance(outcome, int) for outcome in outcomes]
-        return [not item for item in dropped], lambda: self._count(columns["text"], result, dropped, labels, outcomes)
+        return [not item for item in dropped], lambda: self._count(result, dropped, labels, outcomes)
 
     def _values(self, number: int, columns: Mapping[str, Any]) -> list[Sequence[Any]] | None:
         """Return the values of rows by argument, with stand-ins for documents."""
-        import pyarrow.compute as pc
-
-        rows = len(columns["text"])
+        utf8, begins, ends = utf8_of(columns["text"])
+        rows = len(begins)
         beside = [Block(rows_of.ahead(number, rows)) for rows_of in self.attribute_rows]
         if any(len(item.lines) < rows for item in beside):
             return None
         fields: dict[str, Sequence[Any]] = {name: columns[name] for name in ("id", "source")}
-        fields[_CHARS] = pc.utf8_length(columns["text"]).to_pylist()
+        fields[_UTF8] = [utf8[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
         inside: dict[str, Sequence[Any]] = {}
         for name in self._fields:
             values = _plain(columns[name]) if name in columns else [None] * rows
@@ -100,26 +104,23 @@ class TableSieve:
 
     def _count(
         self,
-        texts: Any,
         columns: Sequence[Sequence[Any]],
         dropped: Sequence[bool],
         labels: Sequence[str],
         outcomes: Sequence[Outcome],
     ) -> None:
-        import pyarrow as pa
-
-        some = texts.filter(pa.array(dropped, pa.bool_())).cast(pa.large_binary()).to_pylist()
-        measured = measure(some, unicode=self._unicode).tolist()
+        columns = [[*compress(column, dropped)] for column in columns]
+        measured = measure([document[_UTF8] for document in columns[-1]], unicode=self._unicode).tolist()
         note(
             self._counted,
             self._tally,
             self._rules,
-            [[*compress(column, dropped)] for column in columns],
+            columns,
             measured,
             labels=[*compress(labels, dropped)],
             outcomes=[*compress(outcomes, dropped)],
         )
-        self._counted.totals.rows += len(some)
+        self._counted.totals.rows += len(measured)
         self._counted.totals.chars += sum(item[CHARS] for item in measured)
 
 

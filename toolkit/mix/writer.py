@@ -76,6 +76,9 @@ class Mixed(msgspec.Struct, frozen=True):
     path: str = ""
 
 
+TEXT_KEY = b',"text":"'
+"""What stands before a text that is copied, see `Writer.copies_text`."""
+
 Pieces = Sequence[tuple[str, bytes]]
 """The bytes of a document, each with the label of the output that they go to."""
 
@@ -228,6 +231,14 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
                 themselves.
         """
         return ("text",)
+
+    def copies_text(self) -> bool:
+        """Return True if pieces have the text once, as JSON.
+
+        It follows the first ``,"text":``, and nothing else in the piece depends on it. `encode` then gets rows of
+        tables with an empty text, and the engine puts the text in. Subclasses do not inherit the answer.
+        """
+        return False
 
     def parts_documents(self) -> bool:
         """Return True if pieces of one document have different labels. The pieces are then counted (`text_of`)."""

@@ -232,7 +232,45 @@ def arrow_array(values: list[Any], type_: Any) -> Any:
     import pyarrow as pa
 
     restore = _restore(type_)
-    return pa.array(list(map(restore, values)) if restore else values, type_)
+    values = list(map(restore, values)) if restore else values
+    result = _of_buffers(values, type_)
+    return pa.array(values, type_) if result is None else result
+
+
+def _of_buffers(values: list[Any], type_: Any) -> Any:
+    """Return an array of texts, numbers, booleans or lists of these; None for others.
+
+    `pyarrow.array` takes longer, and imports pandas where it is installed.
+    """
+    import pyarrow as pa
+
+    is_, kinds, children = pa.types, {*map(type, values)} - {type(None)}, list[Any]()
+    offsets: Any
+    data: list[Any]
+    if (is_.is_string(type_) or is_.is_large_string(type_)) and kinds <= {str}:
+        texts = [b"" if value is None else value.encode() for value in values]
+        offsets, data = np.cumsum([0, *map(len, texts)]), [b"".join(texts)]
+    elif is_.is_list(type_) and kinds <= {list}:
+        inner = [item for value in values for item in value or ()]
+        children = [_of_buffers(inner, type_.value_type)]
+        offsets, data = np.cumsum([0, *(len(value or ()) for value in values)]), []
+    elif is_.is_boolean(type_) and kinds <= {bool}:
+        offsets, data = None, [np.packbits([value or False for value in values], bitorder="little")]
+    elif (type_ == pa.int64() and kinds <= {int}) or (type_ == pa.float64() and kinds <= {float}):
+        try:
+            numbers = np.array([0 if value is None else value for value in values], type_.to_pandas_dtype())
+        except OverflowError:
+            return None
+        offsets, data = None, [numbers]
+    else:
+        return None
+    if offsets is not None:
+        if any(child is None for child in children) or (not is_.is_large_string(type_) and offsets[-1] >= 1 << 31):
+            return None
+        data = [offsets.astype(np.int64 if is_.is_large_string(type_) else np.int32), *data]
+    valid = np.packbits([value is not None for value in values], bitorder="little") if None in values else None
+    buffers = [None if item is None else pa.py_buffer(item) for item in (valid, *data)]
+    return pa.Array.from_buffers(type_, len(values), buffers, children=children)
 
 
 def _restore(type_: Any) -> Value | None:

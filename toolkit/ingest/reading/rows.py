@@ -3,14 +3,17 @@
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress, repeat
+from math import isfinite
 from typing import Any
 
 import msgspec
 import xxhash
 
-from toolkit.data.documents import BAD_ROW, Document, explain_bad_row, fault_of, joined_lines
-from toolkit.data.metadata_fields import METADATA
+from toolkit.data.documents import BAD_ROW, Document, FreshDocument, explain_bad_row, fault_of, joined_lines
+from toolkit.data.in_place import GappedRow, IndexRow
+from toolkit.data.metadata_fields import DOT, METADATA
 from toolkit.data.own_types import OwnTypes, RowCheck
+from toolkit.data.tables.from_arrow import listed
 from toolkit.errors import DataError, ToolkitError
 from toolkit.ingest.file_kinds import LOOKED_AT, wrong_format
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
@@ -92,6 +95,21 @@ def _row_of(names: tuple[str, ...]) -> Any:
     """Return the type of rows with these fields, in this order."""
     fields: list[Any] = [f"f{i}" for i in range(len(names))]
     return msgspec.defstruct("Row", fields, rename=dict(zip(fields, names, strict=True)), gc=False)
+
+
+def _paths(fields: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, ...] | None]:
+    """Yield the paths of fields of rows, as `toolkit.data.metadata_fields.paths_in`; None where objects have some."""
+    kinds = {name: {*map(type, values)} for name, values in fields.items()}
+    if METADATA in fields or any(dict in kind for kind in kinds.values()):
+        yield from repeat(None)
+    masks = [
+        [item is not None and (not isinstance(item, float) or isfinite(item)) for item in values]
+        if kinds[name] & {float, type(None)}
+        else repeat(True)
+        for name, values in fields.items()
+    ]
+    names = [name.replace(".", DOT) for name in fields]
+    yield from (tuple(compress(names, mask)) for mask in zip(*masks, strict=False))
 
 
 def _without_nulls(fields: _Fields) -> dict[str, Any]:
@@ -218,12 +236,12 @@ class InputRows:
         return result
 
     def _ids(self, batch: TableRows) -> list[str]:
-        ids = batch.arrays["id"].to_pylist() if "id" in batch.arrays else [None] * batch.rows
+        ids = listed(batch.arrays["id"]) if "id" in batch.arrays else [None] * batch.rows
         named = enumerate(ids, batch.number + 1)
         return [self._common.new_id(self._relative, n) if id is None else str(id) for n, id in named]
 
     def _sources(self, batch: TableRows) -> list[str | None]:
-        sources = batch.arrays["source"].to_pylist() if "source" in batch.arrays else [None] * batch.rows
+        sources = listed(batch.arrays["source"]) if "source" in batch.arrays else [None] * batch.rows
         return [self._common.source if source is None else source for source in sources]
 
     def _of_table(self, batch: TableRows) -> Iterator[OutputRow] | None:
@@ -233,29 +251,43 @@ class InputRows:
             return None
         numbers = range(batch.number + 1, batch.number + 1 + batch.rows)
         try:
+            from toolkit.text.json_strings import encoded
+
             ids, sources = self._ids(batch), self._sources(batch)
             sieved = None
             if source.sieve and common.null_text != "skip" and _EXPANDED * batch.size < source.max_bytes:
                 sieved = source.sieve(batch.number, {**columns, "id": ids, "source": sources})
             mask = sieved[0] if sieved else [True] * batch.rows
-            values: dict[str, list[Any]] = batch.values(mask if sieved else None)
+            values: dict[str, Any] = batch.values(mask if sieved else None)
+            utf8, begins, ends = batch.texts(mask if sieved else None)
+            texts = [utf8[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
             own, values["id"], values["source"] = ([*compress(item, mask)] for item in (numbers, ids, sources))
             first = {name: values.pop(name) for name in OWN if name in values}
+            first = {"id": first.pop("id"), "text": [""] * len(texts), **first}
             if inside := {name: values.pop(name) for name in [*values] if name.startswith(_INSIDE)}:
                 first[METADATA] = _nested(inside)
-            lines = [*map(ENCODER.encode, map(_row_of((*first, *values)), *first.values(), *values.values()))]
+            fields = first | values
+            rows = [*map(ENCODER.encode, map(_row_of(tuple(fields)), *fields.values()))]
             if self._check:
-                for line in lines:
-                    self._check(line)
-        except (*BAD_ROW, ValueError, OverflowError, DataError):
+                for row in rows:
+                    self._check(row)
+            lines: list[bytes]
+            chars: Iterable[int] = repeat(0)
+            if sieved and source.sieve and source.sieve.leaves_gaps:
+                lines = [*map(GappedRow.of, rows, texts)]
+            else:
+                lines, chars = encoded(utf8, begins, ends, rows, b',"text":"')
+        except (*BAD_ROW, DataError, ImportError, OSError, RuntimeError):  # or there is no code for this machine
             return None
         if any(len(line) > source.max_bytes for line in lines):
             return None
         batch.count_not_finite()
         if sieved:
             sieved[1]()
-        texts = first["text"]
-        result = map(OutputRow, own, first["id"], first["source"], map(len, texts), lines, map(str.encode, texts))
+        if source.indexes and "attributes" not in fields:
+            documents = map(FreshDocument, first["id"], first["source"], lines, texts, chars)
+            lines = [*map(IndexRow.of, documents, _paths(fields))]
+        result = map(OutputRow, own, first["id"], first["source"], chars, lines, texts)
         return self._sieved(result, mask, numbers)
 
     def _sieved(self, rows: Iterator[OutputRow], mask: Sequence[bool], numbers: Iterable[int]) -> Iterator[OutputRow]:

@@ -4,16 +4,18 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import compress
 from typing import IO, Any, overload
 
 import msgspec
 
 from toolkit.data.documents import BAD_ROW
 from toolkit.data.schema import Type
-from toolkit.data.tables.from_arrow import HELD, not_finite, objects, types_of, values_of
+from toolkit.data.tables.from_arrow import HELD, not_finite, objects, types_of, utf8_of, values_of
 from toolkit.data.tables.parquet import Ranges, checked_parquet
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input
+from toolkit.lazy_numpy import np
 from toolkit.storage import store_of
 from toolkit.storage.paths import stat
 
@@ -60,16 +62,29 @@ class TableRows(Sequence[Draft]):
         return {name: _decode(self._piece.column(column)) for name, column in (self._plain or {}).items()}
 
     def values(self, mask: Sequence[bool] | None = None) -> dict[str, list[Any]]:
-        """Return the values of these rows by field.
+        """Return the values of these rows by field, without the texts.
 
         Raises:
             ValueError: if Python cannot have one.
         """
-        import pyarrow as pa
+        result = {}
+        for field, name in (self._plain or {}).items():
+            if field != "text":
+                values = values_of(self._piece.column(name), self._schema.field(name).type)
+                result[field] = values if mask is None else [*compress(values, mask)]
+        return result
 
-        piece = self._piece if mask is None else self._piece.filter(pa.array(mask, pa.bool_()))
-        columns = (self._plain or {}).items()
-        return {field: values_of(piece.column(name), self._schema.field(name).type) for field, name in columns}
+    def texts(self, mask: Sequence[bool] | None = None) -> "tuple[bytes, np.ndarray, np.ndarray]":
+        """Return texts in UTF-8, their begins, and their ends.
+
+        Raises:
+            ValueError: if one is not.
+        """
+        texts = self.arrays["text"]
+        texts.validate(full=True)
+        utf8, begins, ends = utf8_of(texts)
+        chosen = slice(None) if mask is None else np.array(mask, dtype=bool)
+        return utf8, begins[chosen], ends[chosen]
 
     def count_not_finite(self) -> None:
         """Count numbers without a form in JSON."""
