@@ -319,6 +319,38 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
     assert (ran.code, message in ran.err, project.out.exists()) == (2, True, False), ran.err
 
 
+@pytest.mark.parametrize("with_mix", [True, False])
+def test_status_and_plan_of_a_run_show_the_tokens(project: Project, with_mix: bool) -> None:
+    lay_out(project)
+    output = project.config["mix"]["output"]
+    project.config["tokenize"] = {key: output[key] for key in ("tokenizer", "eod", "files")} | {
+        "path": f"{project.out}-tokens"
+    }
+    project.config["mix"]["output"] = {"format": "dolma", "path": str(project.out)}
+    project.config["tag"] = {"length-0": "length"}
+    project.ok("tag")
+    stages = ["tag length-0", "mix", "publish", "tokenize", "publish of tokenize"]
+    if with_mix:
+        project.ok("mix")
+    else:
+        del project.config["mix"]
+        del stages[1:3]
+
+    def missing() -> dict[str, int]:
+        found = {each["stage"]: each["missing"] for each in project("status", "--json").json["stages"]}
+        planned = project.ok("run", "--dry-run", "--json").json["plan"]
+        assert {name: planned[name]["to_do"] for name in stages} == found
+        return found
+
+    assert missing() == dict.fromkeys(stages, 0) | {"tokenize": 2, "publish of tokenize": 1}
+    assert "`toolkit tokenize` puts the parts together" in project("status").out
+    project.ok("tokenize")
+    assert missing() == dict.fromkeys(stages, 0)
+    assert "all is done" in project.ok("status").out
+    next(Path(f"{project.out}-tokens").glob("*.npy")).unlink()
+    assert missing()["publish of tokenize"] == 1
+
+
 def test_another_tokenizer_at_the_same_path_makes_other_tokens(project: Project, tmp_path: Path) -> None:
     there = tmp_path / "t.json"
     found = json.loads(Path(TOKENIZER).read_text(encoding="utf-8"))

@@ -627,7 +627,7 @@ def _progress(look: Look) -> Iterator[Progress]:
 def _is_mixed(look: Look, work: one_pass.InputToPass) -> bool:
     """Return True if an input with deleted documents is in the mix."""
     record = ingest_records.finished_record(work.input)
-    result = one_pass.in_mix(work, record, look.published) if record and record.deleted else None
+    result = one_pass.in_mix(work, record, look.published.get("mix")) if record and record.deleted else None
     look.deleted.update(result or {})
     return result is not None
 

@@ -415,13 +415,13 @@ def _first_stage(context: Context, prepared: PreparedMix) -> Outcome:
 # --- as a stage -------------------------------------------------------------------------------------------------------
 
 
-def _progress(look: Look) -> Iterator[Progress]:
-    """Yield how far the mix is, and its publication."""
-    settings = sections.mix(look.context)
-    published: publish.Published = look.published
+def progress(look: Look, command: str = "mix", tokens: Context | None = None) -> Iterator[Progress]:
+    """Yield the progress of a mix and its publication; `tokens` is the context of another mix."""
+    settings = sections.mix(tokens or look.context)
+    published: publish.Published = look.published[command]
     if reason := settings.needs_all_shards:
         depends = f"{reason} {'depend' if reason.endswith('s') else 'depends'} on all shards"
-        yield Progress("mix", unknown=f"{depends}: `toolkit mix --dry-run` looks at them")
+        yield Progress(command, unknown=f"{depends}: `toolkit {command} --dry-run` looks at them")
         return
     by_stream = {stream.name: _works(look, settings, stream) for stream in settings.streams}
     listed = (work for works in by_stream.values() for work in works or () if work.key not in look.deleted)
@@ -448,16 +448,17 @@ def _progress(look: Look) -> Iterator[Progress]:
         causes[work.key] = why
         published_count += is_in
     if None in by_stream.values() and not causes and not look.deleted:
-        yield Progress("mix", unknown="there are no documents yet; run `toolkit ingest`")
+        yield Progress(command, unknown="there are no documents yet; run `toolkit ingest`")
         return
-    yield Progress("mix", "mix", causes | dict.fromkeys(sorted(look.deleted), ""))
+    yield Progress(command, "mix", causes | dict.fromkeys(sorted(look.deleted), ""))
     if look.context.in_part:
         return
     output, is_done = settings.output.path, published.shards == published_count == len(causes) + len(look.deleted)
     failed = {} if is_done else FailureRecords(work_folder(output), "write").load()
-    why = "" if is_done else published.fault or "`toolkit mix` puts the parts together"
+    why = "" if is_done else published.fault or f"`toolkit {command}` puts the parts together"
     broken = {key: record.message for key, record in failed.items()}
-    yield Progress("publish", "write", {} if failed else {output: why}, failed=broken, is_one=True)
+    name = "publish" if command == "mix" else f"publish of {command}"
+    yield Progress(name, "write", {} if failed else {output: why}, failed=broken, is_one=True)
 
 
 def _stale(look: Look, settings: MixSettings) -> dict[str, DataError]:
@@ -510,11 +511,12 @@ def _inputs(work: bindings.ShardToMix) -> tuple[str, dict[str, str]]:
     return state.content, join.digests_of(work, attributes)
 
 
-def _looked(look: Look) -> str:
-    settings = preparation.settings_of(look.context, writes=False)
+def looked(look: Look, command: str = "mix", tokens: Context | None = None) -> str:
+    """Note the inputs of a mix; return the folder of its records. Arguments are those of `progress`."""
+    settings = preparation.settings_of(tokens or look.context, writes=False)
     look.datasets += [stream.dataset for stream in settings.streams]
     look.listings.append(stage.looking(settings))
-    look.published = publish.Published(settings)
+    look.published[command] = publish.Published(settings)
     return work_folder(settings.output.path)
 
 
@@ -588,5 +590,5 @@ def _needs(context: Context, tasks: list[Task[bindings.ShardToMix]]) -> Estimate
 
 
 STAGE = Declaration(
-    "per shard", _progress, _check_all, _looked, disk_use=_estimate, continues_after_failure=True, on_dataset=False
+    "per shard", progress, _check_all, looked, disk_use=_estimate, continues_after_failure=True, on_dataset=False
 )

@@ -133,7 +133,7 @@ def run(context: Context, options: Options) -> Outcome:
             rows = [_row(progress, runs, owners) for progress in chain(of_stages, _lost(look))]
             counts = _shard_counts(look.dataset) if look.faults else {}
         is_done = not look.faults and all(one.is_done for one in rows)
-        if is_done or not (look.published and look.published.has_changed()):
+        if is_done or not any(one.has_changed() for one in look.published.values()):
             break
         current().begin()
     text = _text(rows, runs, is_done) + _faulty(look.faults, counts)

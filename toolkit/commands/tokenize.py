@@ -1,5 +1,6 @@
 """Tokenize the kept documents, or all, for Modalities, OLMo, Megatron or NumPy."""
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from toolkit.commands import _sections as sections
@@ -7,7 +8,7 @@ from toolkit.commands import mix
 from toolkit.commands.mix import Locking
 from toolkit.stages.context import Context, Outcome
 from toolkit.stages.disk_quota import DiskUse
-from toolkit.stages.stage import Checked, Declaration
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
 
 
 class Options(Locking, frozen=True, kw_only=True):
@@ -34,4 +35,12 @@ def _disk_use(context: Context) -> DiskUse:
     return DiskUse(mixed=mix.TOKENS, needs_documents=True, folders=[path])
 
 
-STAGE = Declaration("per shard", lambda look: (), _check, disk_use=_disk_use, on_dataset=False)
+def _progress(look: Look) -> Iterator[Progress]:
+    return mix.progress(look, sections.TOKENIZE, sections.with_tokens(look.context))
+
+
+def _look(look: Look) -> str:
+    return mix.looked(look, sections.TOKENIZE, sections.with_tokens(look.context))
+
+
+STAGE = Declaration("per shard", _progress, _check, _look, disk_use=_disk_use, on_dataset=False)

@@ -238,7 +238,7 @@ class Look:
         folders: Folder of the records of each stage with a readable section.
         datasets: Datasets that stages read, beside that of the configuration.
         listings: Context managers that list the files of stages.
-        published: Manifest that a stage has published; its `has_changed` detects a later one.
+        published: Manifest of each stage with an output; its `has_changed` detects a later one.
         deleted: Shards whose documents were deleted after the mix, by key: True if the output has them.
     """
 
@@ -246,7 +246,7 @@ class Look:
         self.context = context
         self.dataset = context.dataset if context.works_on_dataset else None
         self.datasets = list[Dataset]()
-        self.published: Any = None
+        self.published: dict[str, Any] = {}
         self.listings = list[AbstractContextManager[None]]()
         self.faults = list(context.faults)
         self.folders: dict[str, str] = {}
