@@ -20,9 +20,7 @@ import msgspec
 from toolkit import command_line
 from toolkit.align.section import Common as AlignedSet
 from toolkit.command_line import Argument, arguments
-from toolkit.config import recipes
-from toolkit.config.docstrings import documentation, purpose
-from toolkit.config.settings import Config
+from toolkit.config import docstrings, recipes, settings
 from toolkit.data.schema import SPANS
 from toolkit.describe.about import About
 from toolkit.execution.workers import EXECUTORS
@@ -152,7 +150,7 @@ def _taggers() -> list[str]:
     for name, class_ in built_in(tagger.TAGGERS).items():
         type_ = tagger.value_type(class_)
         group = "Spans" if type_ == SPANS else list(groups)[type_.kind == "list"]
-        about = f"{purpose(class_, name)} [In full](taggers/{name}.md)."
+        about = f"{docstrings.purpose(class_, name)} [In full](taggers/{name}.md)."
         groups[group] += [f"### {name}", "", about, "", *_brief(class_)]
     for group, listed in groups.items():
         lines += [f"## {group}", "", *listed]
@@ -237,7 +235,7 @@ def _configuration() -> list[str]:
         "they work: [configuration](configuration.md). Options of taggers are in [taggers](./taggers.md), those of",
         "`ingest:`, `output:` and `tokenize:` in [formats](./formats.md), of rules in [rules](./rules.md).",
         "",
-        *_keys("Top level", Config),
+        *_keys("Top level", settings.Config),
     ]
     for name, executor in built_in(EXECUTORS).items():
         lines += _keys(f"executor: {name}", executor.Settings)
@@ -269,7 +267,7 @@ def _rules() -> list[str]:
         "",
     ]
     for form in all_forms():
-        lines += [f"## {form.KEY}{f': {form.WORD}' if form.WORD else ''}", "", documentation(form), ""]
+        lines += [f"## {form.KEY}{f': {form.WORD}' if form.WORD else ''}", "", docstrings.documentation(form), ""]
         lines += _options(form)
     return lines
 
@@ -305,7 +303,7 @@ def _python_names() -> list[str]:
 
 def _about(class_: type[Any]) -> list[str]:
     """Return the docstring of a class, and the source from its module's."""
-    lines = [*documentation(class_).splitlines(), ""]
+    lines = [*docstrings.documentation(class_).splitlines(), ""]
     if source := describe.source(class_):
         lines += [*f"Source: {source}".splitlines(), ""]
     return lines

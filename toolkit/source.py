@@ -28,10 +28,7 @@ from toolkit.mix.joined_sets import Joined, JoinedDataset, JoinedKey, JoinedSet
 from toolkit.records import sets as records
 from toolkit.records.foreign import External, ExternalContent, look_at, types_of, values_of
 from toolkit.rules.expressions import sets_read
-from toolkit.storage.artifact import State
-from toolkit.storage.paths import exists, is_folder, listing_cache, size_of
-from toolkit.storage.record_log import Group
-from toolkit.storage.threads import for_each
+from toolkit.storage import artifact, paths, record_log, threads
 
 Check = Literal["strict", "warn"]
 """Treatment of sets that are out of date: `strict` refuses them (writing), `warn` reports them (reading)."""
@@ -40,7 +37,7 @@ RunTasks = Callable[[list[Task[Any]]], list[Result[ExternalContent]]]
 """Runs `look` on files of external sets, in any process, and returns the results in the order of the tasks."""
 
 
-StateOf = Callable[[Dataset, str, dict[str, State]], State]
+StateOf = Callable[[Dataset, str, dict[str, artifact.State]], artifact.State]
 """Says what a set is over the shards, and adds that to what is known of sets (`toolkit.stages.state.state_of`)."""
 
 
@@ -74,7 +71,7 @@ class ExternalFile(msgspec.Struct, frozen=True):
     shard: str
 
 
-def look(work: ExternalFile, report: Any, group: Group | None = None) -> ExternalContent:
+def look(work: ExternalFile, report: Any, group: record_log.Group | None = None) -> ExternalContent:
     """Read an attribute file of another program."""
     return look_at(work.dataset, work.set, work.shard, group)
 
@@ -185,7 +182,7 @@ class Source:
 
     def typed(self, stream: JoinedDataset) -> Resolved:
         """Return the shards with the joined sets, also out of date. Errors as of `resolve`."""
-        with listing_cache():
+        with paths.listing_cache():
             contents, unreadable = self.external(external_sets(stream, {}))
             return Resolved(stream, self.shards, resolve_sets(stream, {}, contents), unreadable)
 
@@ -215,8 +212,8 @@ class Source:
     def faults(self, names: Sequence[str]) -> list[ToolkitError]:
         """Return the errors of sets and their lineage. A command that writes refuses the first of them."""
         faults: list[ToolkitError] = []
-        states: dict[str, State] = {}
-        with listing_cache():
+        states: dict[str, artifact.State] = {}
+        with paths.listing_cache():
             for name in names:
                 state = self.state_of(self.dataset, name, states)
                 faults += [state.error] if state.error else []
@@ -240,11 +237,11 @@ class Source:
         with ExitStack() as stack:
             for name in dataset.sets() if dataset.attributes else ():
                 file = dataset.attribute_file(name, shard)
-                if exists(file):
+                if paths.exists(file):
                     block = islice(stack.enter_context(attribute_lines(file)), first, None)
                     any_source = records.load_schema(dataset, name) is None
                     attributes[name] = AttributeRows(file, path, any_source=any_source, block=block, number=first)
-                elif is_folder(file) or records.load_record(dataset, name, shard):
+                elif paths.is_folder(file) or records.load_record(dataset, name, shard):
                     raise records.missing_attributes(dataset, name, shard)
             lines = stack.enter_context(dataset.lines(shard, max_document_bytes, begin=begin))
             rows = Rows(islice(lines, first - begin.row, None), DOCUMENT_DECODER, path, first)
@@ -263,7 +260,7 @@ class Source:
         files = [
             ExternalFile(self.dataset, name, shard) for shard in (*self.shards, *self.other_shards) for name in names
         ]
-        sizes = for_each(lambda file: size_of(self.dataset.attribute_file(file.set, file.shard)), files)
+        sizes = threads.for_each(lambda file: paths.size_of(self.dataset.attribute_file(file.set, file.shard)), files)
         listed = [Task(f"{file.set}/{file.shard}", file, size) for file, size in zip(files, sizes, strict=True)]
         contents: dict[str, list[ExternalContent]] = {name: [] for name in names}
         unreadable: dict[str, str] = {}

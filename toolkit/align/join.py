@@ -20,11 +20,9 @@ import xxhash
 
 from toolkit.align.section import Entry, value_struct
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import row_index
+from toolkit.data import in_place, row_index, schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, Rows, explain_bad_row
-from toolkit.data.in_place import ShardLines
-from toolkit.data.schema import from_json
 from toolkit.errors import DataError
 from toolkit.exchange.scatter import Scatter, gather, once, outcome
 from toolkit.execution.executors import Report
@@ -144,7 +142,7 @@ def read_input(task: InputToRead, report: Report) -> InputRead:
 def _read_input(task: InputToRead, state: Stat, report: Report) -> InputRead:
     stored = InputBytes(task.path, state)
     source = Input(task.path, None, task.limit, None, stored.open)
-    values = value_struct({name: from_json(value) for name, value in task.types.items()})
+    values = value_struct({name: schema.from_json(value) for name, value in task.types.items()})
     before = rows = 0
     drafts: list[Draft] = []
     with Scatter(task.stem, _VALUE, task.partitions) as scatter:
@@ -292,7 +290,7 @@ def read_shard(task: ShardToRead, report: Report) -> ShardRead:
     return once(task.stem + ".json", task.key(content), ShardRead, read)
 
 
-def _names_in(lines: ShardLines) -> Iterator[list[_DocumentNames]]:
+def _names_in(lines: in_place.ShardLines) -> Iterator[list[_DocumentNames]]:
     row = 0
     for block in lines.blocks():
         try:

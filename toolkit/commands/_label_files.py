@@ -21,10 +21,7 @@ from toolkit.mix.join import JoinedShard
 from toolkit.plugins import default_name
 from toolkit.records import sets
 from toolkit.stages.context import Context, Outcome, failures, show_plan
-from toolkit.storage import json_files
-from toolkit.storage.outputs import NamedOutput
-from toolkit.storage.paths import BOOKKEEPING, exists, is_folder, is_set_name, join, remove_tree
-from toolkit.storage.store import note_roots
+from toolkit.storage import json_files, outputs, paths, store
 
 UNKNOWN = "und"
 """The language of no prompt, as ISO 639-2 calls what is not determined."""
@@ -154,7 +151,7 @@ class Experiment(msgspec.Struct, frozen=True):
 def write(context: Context, options: FileOptions) -> Outcome:
     """Write the requested files."""
     dataset, form = context.dataset, options.form
-    note_roots([str(options.output)])
+    store.note_roots([str(options.output)])
     finder = Finder(dataset, ())
     if options.from_ is not None:
         _check_set(options.from_, dataset.sets())
@@ -176,7 +173,7 @@ def write(context: Context, options: FileOptions) -> Outcome:
 def _check_set(text: str, names: list[str]) -> None:
     """Raise ConfigError for a missing set; ``edu-1`` would be a difference."""
     name = text.strip().partition(".")[0]
-    if is_set_name(name) and not name.isidentifier() and name not in names:
+    if paths.is_set_name(name) and not name.isidentifier() and name not in names:
         raise ConfigError(f"--from {text}: expected a set, {mismatch(name, names)}")
 
 
@@ -209,15 +206,15 @@ def _experiment(
     files = [file.name for files in todo for file in files.files]
     if options.dry_run:
         return show_plan(context, {"annotate": {"experiment": output, "names": names, "raw files": files}})
-    if exists(output) and not is_folder(output):
+    if paths.exists(output) and not paths.is_folder(output):
         raise ConfigError(f"--output {output}: expected a folder, new or existing, got a file")
-    marker = join(output, BOOKKEEPING, "experiment.json")
-    is_ours = exists(marker)
-    if not is_ours and not options.overwrite and is_folder(join(output, annotations.FOLDER)):
+    marker = paths.join(output, paths.BOOKKEEPING, "experiment.json")
+    is_ours = paths.exists(marker)
+    if not is_ours and not options.overwrite and paths.is_folder(paths.join(output, annotations.FOLDER)):
         message = f"--output {output}: expected a new folder, or one that this command has written, got another"
         raise ConfigError(f"{message}; choose another one, or add --overwrite")
     context.sweep(output)
-    with context.lease(join(output, BOOKKEEPING), output, {}):
+    with context.lease(paths.join(output, paths.BOOKKEEPING), output, {}):
         if not is_ours:
             json_files.save(marker, Experiment())
         results = context.run(
@@ -231,7 +228,7 @@ def _experiment(
     )
     count = sum(len(written_files.files) for written_files in written_files)
     text = f"{amount(count, 'annotation file')}, {len(written):,} of them written now"
-    text += f" -> {join(output, annotations.FOLDER)}\n"
+    text += f" -> {paths.join(output, annotations.FOLDER)}\n"
     text += f"{amount(documents, 'document')}; {without:,} without a value have no line"
     data = {"output": output, "files": count, "written": len(written), "documents": documents, "without": without}
     return Outcome(text=text, data=data, failures=failures(results))
@@ -281,19 +278,19 @@ def _list(
             "shards": [w.shard for w in works],
         }
         return show_plan(context, {"annotate": plan})
-    if exists(output) and not options.overwrite:
+    if paths.exists(output) and not options.overwrite:
         raise ConfigError(
             f"--output {output}: expected a new file, got one that exists; choose another name, or add --overwrite"
         )
-    named = NamedOutput(output, "--output")
-    folder = join(dataset.bookkeeping, "tasks", xxhash.xxh3_64_hexdigest(output.encode()))
+    named = outputs.NamedOutput(output, "--output")
+    folder = paths.join(dataset.bookkeeping, "tasks", xxhash.xxh3_64_hexdigest(output.encode()))
     todo = [
         labelling.TasksToWrite(
             shard=ShardQuestions(work, expressions),
             form=form,
             question=question,
             model=model,
-            path=join(folder, f"{number:06d}.jsonl.gz"),
+            path=paths.join(folder, f"{number:06d}.jsonl.gz"),
         )
         for number, work in enumerate(works)
     ]
@@ -305,7 +302,7 @@ def _list(
         count = sum(result.value or 0 for result in results)
         if not broken and count:
             labelling.gather([tasks.path for tasks in todo], named)
-    remove_tree(folder)
+    paths.remove_tree(folder)
     if not broken and not count:
         broken = [f"--where {options.where}: expected documents for which it is true, got none of all"]
     text = "nothing was written" if broken else f"{amount(count, 'document')} -> {output}"

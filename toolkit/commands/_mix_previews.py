@@ -25,10 +25,8 @@ from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import shard_tasks
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects import explain as explaining
-from toolkit.mix.effects import preview
+from toolkit.mix.effects import preview, summary
 from toolkit.mix.effects.counts import RuleEffect, Totals, added
-from toolkit.mix.effects.preview import LabelCount, uneven_losses
-from toolkit.mix.effects.summary import MixSummary
 from toolkit.mix.publish import BlocklistCount, OrphanCount, Unseen
 from toolkit.mix.writer import not_carried
 from toolkit.records.identity import ADVICE_FOR_STREAMS, ChosenDocuments, IndexedDocuments, find_duplicate_ids
@@ -120,7 +118,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         lost = previewing.orphans(results)
     broken = [*prepared.unreadable.values(), *failures(results)]
     previews = [(work, result.value) for work, result in zip(prepared.works, results, strict=True) if result.value]
-    effects, labels = MixSummary(settings, prepared.budget), dict[str, dict[str, LabelCount]]()
+    effects, labels = summary.MixSummary(settings, prepared.budget), dict[str, dict[str, preview.LabelCount]]()
     for stream in settings.streams:
         labels[stream.name] = {}
     for work, result in previews:
@@ -157,7 +155,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
             by_label = {
                 label: (counts.rows, counts.kept, max(counts.dropped, default=0)) for label, counts in of_stream.items()
             }
-            context.warn(uneven_losses(by_label))
+            context.warn(preview.uneven_losses(by_label))
     unmatched = effects.unmatched()
     by_stream: dict[str, Any] = {
         name: msgspec.to_builtins(dict(sorted(of_stream.items()))) for name, of_stream in labels.items()

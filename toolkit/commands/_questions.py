@@ -6,10 +6,8 @@ from typing import Annotated, Any
 
 from toolkit.command_line import Flag, Limited
 from toolkit.commands import _tag_sample as using
-from toolkit.data import excerpts
+from toolkit.data import excerpts, metadata_fields, schema
 from toolkit.data.dataset import Dataset, open_dataset
-from toolkit.data.metadata_fields import METADATA
-from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.inspect.counting import LABELS_AT
 from toolkit.learn.evaluate.predictions import NAMED, WHERE, Question
@@ -162,7 +160,7 @@ class Finder:
     def _refuse_unknown_key(self, used: set[str], option: str, text: str) -> None:
         """Raise ConfigError for a name of no set."""
         all_keys = {key for keys in self._keys.values() for key in keys}
-        unknown = sorted(used - all_keys - {METADATA})
+        unknown = sorted(used - all_keys - {metadata_fields.METADATA})
         if unknown and not self._foreign & self._selected.keys():
             hint = (
                 did_you_mean(unknown[0], [*all_keys, *self._all, *NAMED])
@@ -180,7 +178,7 @@ class Finder:
         return None
 
 
-def _has(type_: Type, fields: Sequence[str]) -> bool:
+def _has(type_: schema.Type, fields: Sequence[str]) -> bool:
     """Return True if values have a field at this path."""
     if type_.kind == "nullable" and type_.item:
         return _has(type_.item, fields)

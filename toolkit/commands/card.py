@@ -5,9 +5,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from toolkit.aggregate import drawing
-from toolkit.aggregate.tables import Table
-from toolkit.aggregate.thresholds import compared
+from toolkit.aggregate import drawing, tables, thresholds
 from toolkit.command_line import CommandResult, Flag, absent
 from toolkit.commands import _sections as sections
 from toolkit.commands._description import DescriptionOptions, facts_of, is_replaced, note_origin, section
@@ -81,7 +79,7 @@ def _documents(context: Context, prepared: Prepare, settings: Settings) -> CardC
         count(context, counting)
         merged = merged_records(counting.works)
         labels, hosts = (
-            Table.of(by, merged_groups(counting.works, number, join(temporary, by)), most, unicode=False)
+            tables.Table.of(by, merged_groups(counting.works, number, join(temporary, by)), most, unicode=False)
             for number, (by, most) in enumerate(_BY.items())
         )
         notes = [line for line in counting.notes.splitlines() if line]
@@ -98,7 +96,7 @@ def _check_readable(counting: Counting) -> None:
 def _with_scores(context: Context, facts: Facts, numbers: CardCounts, settings: Settings, *, keep: bool) -> CardCounts:
     """Return the numbers with distributions of rule attributes, tokens and personal data."""
     rules = [rule for stream in sections.mix(context).streams for rule in stream.rules]
-    names = [name for name in compared(rules) if root(name) in facts.taggers]
+    names = [name for name in thresholds.compared(rules) if root(name) in facts.taggers]
     names += [*attributes_of(facts, "TOKENS"), *attributes_of(facts, "PERSONAL")]
     if not names:
         return numbers

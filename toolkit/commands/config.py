@@ -15,11 +15,8 @@ from toolkit.describe.about import read_about
 from toolkit.errors import ConfigError, MissingExtra, MissingModel
 from toolkit.learn.annotate import section as annotate_section
 from toolkit.learn.train import section as train_section
-from toolkit.rules import expressions
-from toolkit.rules.checker import Name
-from toolkit.rules.expression_tree import ExpressionError
+from toolkit.rules import checker, expression_tree, expressions, ruleset
 from toolkit.rules.rule import Rule
-from toolkit.rules.ruleset import RuleSet
 from toolkit.stages.context import Context, Outcome, show_settings
 from toolkit.stages.stage import Faults
 from toolkit.tag import plan as tag_plan
@@ -117,10 +114,10 @@ def _compile(rules: list[Rule], label: str | None, errors: _Faults) -> None:
         parameters = {name for rule in rules for name in rule.parameters}
         keys = {"document", METADATA}  # whose own fields have types that the documents tell
         for text in texts:
-            with suppress(ExpressionError):  # which is told where it is compiled
+            with suppress(expression_tree.ExpressionError):  # which is told where it is compiled
                 keys |= expressions.keys_in(text)
-        names = {key: Name(ANY, f"document.{key}") for key in keys - parameters}
-        RuleSet(rules, names, ("document",), label)
+        names = {key: checker.Name(ANY, f"document.{key}") for key in keys - parameters}
+        ruleset.RuleSet(rules, names, ("document",), label)
 
 
 class Options(CommonOptions, frozen=True, kw_only=True):

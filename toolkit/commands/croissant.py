@@ -12,10 +12,7 @@ from toolkit.describe.about import About, read_about
 from toolkit.describe.model import Facts
 from toolkit.errors import ConfigError, amount
 from toolkit.stages.context import Context, Outcome
-from toolkit.storage import store_of
-from toolkit.storage.globs import glob_regex
-from toolkit.storage.outputs import NamedOutput
-from toolkit.storage.paths import exists, join
+from toolkit.storage import globs, outputs, paths, store_of
 
 
 class CroissantFile(CommandResult, kw_only=True):
@@ -59,9 +56,9 @@ def run(context: Context, options: Options) -> Outcome:
     """Write, print (--dry-run) or check (--check) ``croissant.json``."""
     about = read_about(_description.section(context))
     found_facts = _description.facts_of(context, options, about.examples)
-    path = join(found_facts.root, croissant.NAME)
+    path = paths.join(found_facts.root, croissant.NAME)
     dry_run = options.dry_run or options.check
-    output = None if dry_run else NamedOutput(path, "")
+    output = None if dry_run else outputs.NamedOutput(path, "")
     goes = output and _description.is_replaced(found_facts, croissant.NAME, overwrite=options.overwrite)
     old = None if goes else _old(path)
     facts = _description.split(
@@ -103,7 +100,7 @@ _MANY = 2000
 
 
 def _old(path: str) -> dict[str, Any] | None:
-    if not exists(path):
+    if not paths.exists(path):
         return None
     try:
         results = msgspec.json.decode(store_of(path).read(path), type=dict[str, Any])
@@ -132,7 +129,7 @@ def _notes(about: About, facts: Facts) -> list[str]:
     if len(facts.files) > _MANY:
         notes.append(f"{len(facts.files):,} files: mlcroissant takes long to read their list")
     for glob in about.live if isinstance(about.live, list) else ():
-        if not any(glob_regex(glob).match(file.path) for file in facts.files):
+        if not any(globs.glob_regex(glob).match(file.path) for file in facts.files):
             notes.append(f"about.live: {glob!r} matches no file")
     for key, subject in (("citation", "how to cite the data"), ("version", "a version")):
         if not getattr(about, key):

@@ -18,13 +18,10 @@ from toolkit.config import settings as config
 from toolkit.data.dataset import SHARD_SUFFIXES, is_within, normal_path
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER
 from toolkit.errors import ConfigError, DataError, NothingThere, amount
-from toolkit.ingest import folders
+from toolkit.ingest import file_kinds, folders, in_place, section
 from toolkit.ingest import plan as ingest_plan
-from toolkit.ingest.file_kinds import LOOKED_AT, FileKind, kind_of
-from toolkit.ingest.in_place import open_dataset
 from toolkit.ingest.reader import READERS, Draft, Input, Sample, first_drafts
 from toolkit.ingest.reading.preview import Preview, UnwrittenRejects, preview
-from toolkit.ingest.section import read_section
 from toolkit.ingest.tables.fields import FieldReader
 from toolkit.mix.settings import writer_with
 from toolkit.mix.writer import not_carried
@@ -363,11 +360,11 @@ def _format(path: str) -> tuple[str, dict[str, Any]]:
         ConfigError: if there is none.
     """
     with Decompressed(path) as stream:
-        head = stream.read(LOOKED_AT)
-        while b"\n" not in head and len(head) < _FIRST_LINE and (more := stream.read(LOOKED_AT)):
+        head = stream.read(file_kinds.LOOKED_AT)
+        while b"\n" not in head and len(head) < _FIRST_LINE and (more := stream.read(file_kinds.LOOKED_AT)):
             head += more
     suffix = suffix_of(path)
-    result = kind_of(head)
+    result = file_kinds.kind_of(head)
     if _BY_SUFFIX.get(suffix) == "text" and (result is None or result.formats[:1] in (("csv",), ("tsv",))):
         result = None  # commas stand in texts, too
     by_suffix = _BY_SUFFIX.get(suffix, "")
@@ -382,7 +379,7 @@ def _format(path: str) -> tuple[str, dict[str, Any]]:
     return by_suffix, _options(head, result)
 
 
-def _options(head: bytes, match: FileKind | None) -> dict[str, Any]:
+def _options(head: bytes, match: file_kinds.FileKind | None) -> dict[str, Any]:
     options: dict[str, Any] = {"delimiter": match.delimiter} if match and match.delimiter else {}
     if match and set(match.formats) & {"csv", "tsv"} and b'\\"' in head and not _DOUBLED.search(head):
         options["escape"] = "\\"
@@ -509,8 +506,8 @@ def _previews(entry: dict[str, Any], root: str) -> list[Preview]:
         ToolkitError: if there would be none.
     """
     source = config.ConfigNode({"dataset": root, "ingest": [entry]})
-    dataset = open_dataset(source, root, None, None)
-    works = ingest_plan.plan(read_section(source.at("ingest")), dataset, 1 << 30, overwrite=True)
+    dataset = in_place.open_dataset(source, root, None, None)
+    works = ingest_plan.plan(section.read_section(source.at("ingest")), dataset, 1 << 30, overwrite=True)
     return [preview(work, 200) for work in works[:_COMPARED]]
 
 

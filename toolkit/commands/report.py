@@ -36,17 +36,12 @@ from toolkit.pages.report import render
 from toolkit.records import ingested, origins
 from toolkit.records import sets as records
 from toolkit.records.origins import Origin
-from toolkit.report import facts
+from toolkit.report import facts, of_output, shard_stats
 from toolkit.report.gather import MixInput, gather
-from toolkit.report.of_output import languages_of, run_of_output
-from toolkit.report.shard_stats import VERSION as FACTS_VERSION
 from toolkit.stages.context import Context, Outcome, StepFailed, all_values
 from toolkit.stages.dispatch import opened_apart
-from toolkit.storage import store_of
-from toolkit.storage.outputs import NamedOutput
+from toolkit.storage import outputs, record_log, store, store_of
 from toolkit.storage.paths import check_writable, exists, join, size_of
-from toolkit.storage.record_log import Group
-from toolkit.storage.store import note_roots
 from toolkit.storage.stores.local.scratch import scratch
 
 LABELS = ("language.label", "text_language.label")
@@ -154,7 +149,7 @@ def _index(context: Context, works: Sequence[ShardToMix]) -> None:
         _runner(context)("making row indexes", _INDEX, [(work.name, work, work) for work in missing])
 
 
-def _ensure(work: ShardToMix, report: Report, group: Group | None = None) -> None:
+def _ensure(work: ShardToMix, report: Report, group: record_log.Group | None = None) -> None:
     state = row_index.ensure(work.dataset, work.shard, work.max_document_bytes, group)
     report(state.rows, 0)
 
@@ -185,7 +180,7 @@ def _folders(context: Context, works: Sequence[ShardToMix], temporary: str) -> d
     """Return the folders of counts: in the records of each dataset, or, where they cannot be, for this run only."""
     results: dict[str, tuple[str, str]] = {}
     for bookkeeping in dict.fromkeys(work.dataset.bookkeeping for work in works):
-        folder, columns = join(bookkeeping, "report", f"v{FACTS_VERSION}"), folder_of(bookkeeping)
+        folder, columns = join(bookkeeping, "report", f"v{shard_stats.VERSION}"), folder_of(bookkeeping)
         try:
             check_writable(folder, "report")
         except ConfigError as error:
@@ -345,8 +340,8 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Gather the facts of one or two runs, and write the page."""
-    file = NamedOutput(options.output, "--output") if options.output else None
-    note_roots([os.path.dirname(os.path.abspath(options.output))] if options.output else [])
+    file = outputs.NamedOutput(options.output, "--output") if options.output else None
+    store.note_roots([os.path.dirname(os.path.abspath(options.output))] if options.output else [])
     try:
         results = _runs(context, options)
     except StepFailed as failed:
@@ -363,7 +358,7 @@ def run(context: Context, options: Options) -> Outcome:
         origin=origin,
         title=options.title or " and ".join(run.name for run in result),
         toolkit=VERSION,
-        languages=languages_of(labels),
+        languages=of_output.languages_of(labels),
         runs=result,
     )
     for run in result:
@@ -455,7 +450,7 @@ def _other(context: Context, options: Options, path: str, share: float) -> Repor
 
 
 def _of_output(folder: str) -> Reported:
-    run = run_of_output(folder, _name(folder))
+    run = of_output.run_of_output(folder, _name(folder))
     manifest = publish.load_manifest(folder)
     fault = publish.fault_of(folder, manifest) if manifest else ""
     return Reported(run, publish.origin_of(folder) or Origin(datasets={}), [fault] if fault else [])

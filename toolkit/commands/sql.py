@@ -19,9 +19,7 @@ from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.settings import Stream
 from toolkit.source import Source
-from toolkit.sql import views
-from toolkit.sql.streams import Faults
-from toolkit.sql.views import View
+from toolkit.sql import streams, views
 from toolkit.stages.context import Context, Outcome
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage_options import Size
@@ -143,10 +141,10 @@ class Catalog:
         faults: Faults that all of them have.
     """
 
-    makers: dict[str, Callable[[], View]] = field(default_factory=dict)
-    faults: Faults = field(default_factory=Faults)
+    makers: dict[str, Callable[[], views.View]] = field(default_factory=dict)
+    faults: streams.Faults = field(default_factory=streams.Faults)
 
-    def add(self, name: str, make: Callable[[], View]) -> None:
+    def add(self, name: str, make: Callable[[], views.View]) -> None:
         """Add a view.
 
         Raises:
@@ -159,7 +157,7 @@ class Catalog:
             )
         self.makers[name] = make
 
-    def add_set(self, prefix: str, name: str, make: Callable[[], View]) -> None:
+    def add_set(self, prefix: str, name: str, make: Callable[[], views.View]) -> None:
         """Add the view of a set; underscores follow its name where another view has it, or may have it."""
         names = {*map(str.casefold, self.makers), OUTPUT}
         name = prefix + name
@@ -212,7 +210,7 @@ def _add_stream(context: Context, catalog: Catalog, stream: Stream, prefix: str,
 class _Reading:
     """The shards of a dataset (a `toolkit.sql.views.Reading`), listed on demand."""
 
-    def __init__(self, context: Context, dataset: Dataset, faults: Faults) -> None:
+    def __init__(self, context: Context, dataset: Dataset, faults: streams.Faults) -> None:
         self._context, self._dataset, self.faults = context, dataset, faults
         self.session = context.session
 
@@ -229,12 +227,12 @@ class _Reading:
         return self._source.resolve(stream, check="warn").refuse_unreadable().sets
 
 
-def _set(reading: _Reading, stream: Stream) -> View:
+def _set(reading: _Reading, stream: Stream) -> views.View:
     (joined,) = reading.sets(stream)
     return views.of_set(reading, joined)
 
 
-def _of_parts(context: Context, catalog: Catalog, target: targets.Target) -> View:
+def _of_parts(context: Context, catalog: Catalog, target: targets.Target) -> views.View:
     """Return the view of an output, or of external files."""
     limit = 2 * context.config.max_document_bytes
     listed = views.parts_of(target, limit)

@@ -10,12 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from toolkit.aggregate import drawing, tables
+from toolkit.aggregate import drawing, keys, tables
 from toolkit.aggregate.columns import folder_of
 from toolkit.aggregate.distributions import Distribution, leaves, merge_labels
-from toolkit.aggregate.drawing import Bars, text
 from toolkit.aggregate.histogram import Histogram, merged
-from toolkit.aggregate.keys import LABELS
 from toolkit.aggregate.tables import LengthsByLabel
 from toolkit.aggregate.thresholds import thresholds
 from toolkit.command_line import CommandResult, FailedResult, Flag, Limited, Looking, Words, absent
@@ -536,7 +534,7 @@ def draw_sizes(output: NamedOutput, listed: list[tables.Table], lengths: Lengths
     rows = [(tables.display(group), counts.bytes) for group, counts in listed[0].groups]
     rows += [(f"{number:,} more", rest.bytes)] if number and len(rows) <= drawing.MOST else []
     by_group: list[Histogram] = []
-    if lengths and listed[0].by in LABELS and not number:
+    if lengths and listed[0].by in keys.LABELS and not number:
         by_group = [lengths.get(msgspec.json.encode(group).decode(), Histogram()) for group, _ in listed[0].groups]
     output.save(drawing.sizes_and_lengths(rows, by_group, suffix))
 
@@ -592,8 +590,8 @@ def histogram_of(
     if attribute not in listed:
         hint = did_you_mean(attribute, listed) or (f"; there are: {', '.join(listed)}" if listed else "")
         raise ConfigError(f"--histogram {attribute}: expected one value of each document or element{hint}")
-    histogram = Bars.of(merge_labels(listed[attribute]), thresholds(rules, attribute))
-    lines = text(histogram)
+    histogram = drawing.Bars.of(merge_labels(listed[attribute]), thresholds(rules, attribute))
+    lines = drawing.text(histogram)
     if output:
         drawing.draw(histogram, output)
         lines += f"\n\n{output.path}"

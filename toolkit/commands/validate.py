@@ -37,12 +37,9 @@ from toolkit.storage.paths import exists, is_folder, join, missing_reason, size_
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared
 from toolkit.text.languages.labels import label_of_path
-from toolkit.validate import card, croissant, file_checks, reader
+from toolkit.validate import card, croissant, file_checks, output, reader
 from toolkit.validate import output as whole_dataset
-from toolkit.validate.file_checks import ValidateJob
-from toolkit.validate.output import check as check_line_index
 from toolkit.validate.output import check_folder, check_lock
-from toolkit.validate.reader import Finding
 
 
 class Validation(CommandResult, kw_only=True):
@@ -54,13 +51,13 @@ class Validation(CommandResult, kw_only=True):
     """
 
     checked: list[str]
-    findings: list[Finding]
+    findings: list[reader.Finding]
 
     def __bool__(self) -> bool:
         return not self.faults
 
     @property
-    def faults(self) -> list[Finding]:
+    def faults(self) -> list[reader.Finding]:
         """The findings except advice."""
         return [finding for finding in self.findings if finding.severity != "advice"]
 
@@ -142,13 +139,13 @@ class _Validator:
 
     def outcome(self) -> Outcome:
         """Check the Croissant files and cards, and report all findings."""
-        findings = [Finding(message) for message in self.findings]
+        findings = [reader.Finding(message) for message in self.findings]
         describe, options = describer(self.context, self._cache), self.options
         for folder, target in self._cards.items() if self.whole else ():
             try:
-                findings += map(Finding, card.check(folder, describe(target, About(examples=0), None)))
+                findings += map(reader.Finding, card.check(folder, describe(target, About(examples=0), None)))
             except ToolkitError as error:
-                findings += map(Finding, str(error).splitlines())
+                findings += map(reader.Finding, str(error).splitlines())
         for path in self._described:
             self.checked.append(path)
             findings += croissant.check(path, describe, self._datasets, options.first, data=options.data)
@@ -204,7 +201,7 @@ class _Validator:
         if indexes := [target] if target.endswith(line_index.SUFFIX) else indexes_in(target):
             self.checked.append(target)
             for path in indexes:
-                self.findings += check_line_index(path, self.options.first, self.limit)
+                self.findings += output.check(path, self.options.first, self.limit)
             return
         kind = targets.expected(target)
         if kind.is_file:
@@ -279,10 +276,10 @@ class _Validator:
             self.findings += repeated.as_list(dataset.documents)
         return mine
 
-    def _job(self, kind: str, path: str, **more: Any) -> ValidateJob:
+    def _job(self, kind: str, path: str, **more: Any) -> file_checks.ValidateJob:
         """Return the check of a file, or of its `--first` rows."""
         how: dict[str, Any] = {"max_document_bytes": self.limit, "first": self.options.first, **more}
-        return ValidateJob(kind=kind, path=path, **how)
+        return file_checks.ValidateJob(kind=kind, path=path, **how)
 
     def _shards(self, dataset: Dataset) -> list[str]:
         """Return the shards of the run's share; none where all were deleted on purpose."""
@@ -424,7 +421,7 @@ class _Validator:
                     old = f"earlier attributes {name} of {entry.shard}"
                     yield f"expected an output of the present attributes, {made_from} {old}"
 
-    def _run(self, step: str, works: list[ValidateJob], unit: str = "shards") -> None:
+    def _run(self, step: str, works: list[file_checks.ValidateJob], unit: str = "shards") -> None:
         """Check each file by itself; what is found is added."""
         sizes = for_each(size_of, [work.file for work in works])
         tasks = [Task(f"{work.set} {work.path}", work, size) for work, size in zip(works, sizes, strict=True)]

@@ -14,12 +14,9 @@ import msgspec
 
 from toolkit.config.scale import Scale
 from toolkit.data.schema import ANY, Type
-from toolkit.describe import provenance
+from toolkit.describe import model, provenance, scan, splits
 from toolkit.describe.about import About, Agent, as_list
 from toolkit.describe.fields import SPAN, bare, by_place, is_label, sentence
-from toolkit.describe.model import ExampleRow, Facts, FileGroup, PathField, RecordField, RecordType
-from toolkit.describe.scan import join_digests
-from toolkit.describe.splits import REFERENCES as SPLIT_NAMES
 from toolkit.text.languages.labels import code_of, tag_of, tags_of
 
 Node = dict[str, Any]
@@ -81,7 +78,7 @@ REQUIRED = ("name", "description", "license", "url", "creator", "datePublished")
 """Properties that Croissant requires."""
 
 
-def document(facts: Facts, about: About, version: str) -> Node:
+def document(facts: model.Facts, about: About, version: str) -> Node:
     """Return the document, in the order of writing."""
     rai = provenance.rai_terms(facts, about)
     results = {
@@ -145,7 +142,7 @@ def identifier(*parts: str) -> str:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def _distribution(facts: Facts, about: About) -> list[Node]:
+def _distribution(facts: model.Facts, about: About) -> list[Node]:
     files = [
         {
             "@type": "cr:FileObject",
@@ -173,7 +170,7 @@ def _distribution(facts: Facts, about: About) -> list[Node]:
     return [_without_none(node) for node in (*files, *groups)]
 
 
-def _contents(facts: Facts, group: FileGroup) -> list[Node]:
+def _contents(facts: model.Facts, group: model.FileGroup) -> list[Node]:
     """Return a digest of each label's lines, with its files in order."""
     files = {file.path: file for file in facts.files}
     labels = facts.labels if group is facts.groups[0] else []
@@ -182,7 +179,7 @@ def _contents(facts: Facts, group: FileGroup) -> list[Node]:
     for name, paths in named or [(None, group.paths)]:
         lines = [files[path].lines for path in sorted(paths, key=_natural)]
         if all(lines):
-            number, digest = join_digests(line for line in lines if line)
+            number, digest = scan.join_digests(line for line in lines if line)
             value = f"{number}-{digest:032x}"
             results.append(
                 _without_none({"@type": "sc:PropertyValue", "propertyID": "lines-xxh3", "name": name, "value": value})
@@ -221,7 +218,7 @@ _SPLITS = {
 """The classes of splits that Croissant knows, and what such splits are called."""
 
 
-def _record_sets(facts: Facts, about: About, version: str) -> list[Node]:
+def _record_sets(facts: model.Facts, about: About, version: str) -> list[Node]:
     """Return the record sets; a label or split that nobody else has a page for is a part of the page of the dataset."""
     results, page = [], about.url or ""
     if facts.labels:
@@ -290,7 +287,7 @@ def _listing(
 # --- records ----------------------------------------------------------------------------------------------------------
 
 
-def _record_set(record: RecordType, examples: int, version: str) -> Node:
+def _record_set(record: model.RecordType, examples: int, version: str) -> Node:
     description = record.description
     if record.undescribed:
         listed_ = "; ".join(f"{item.name} ({item.why})" for item in record.undescribed)
@@ -311,13 +308,13 @@ def _record_set(record: RecordType, examples: int, version: str) -> Node:
 
 def _field(id_: str, name: str, about: str, type_: str | list[str] | None, references: str = "", **more: Any) -> Node:
     """Return a field; references: the id of the one that lists its values, empty for none."""
-    types = ["sc:Text", "cr:Split"] if references == SPLIT_NAMES else type_
+    types = ["sc:Text", "cr:Split"] if references == splits.REFERENCES else type_
     node = {"@type": "cr:Field", "@id": id_, "name": name, "description": about, "dataType": types}
     node |= {key: more.pop(key, None) for key in ("repeated", "isArray", "arrayShape")}
     return _without_none({**node, "references": {"field": {"@id": references}} if references else None, **more})
 
 
-def _path_field(record: RecordType, place: PathField) -> Node:
+def _path_field(record: model.RecordType, place: model.PathField) -> Node:
     extract = {"fileProperty": place.property or ("fullpath" if place.pattern else "lineNumbers")}
     transform = {"transform": {"regex": place.pattern}} if place.pattern else {}
     return _field(
@@ -367,7 +364,7 @@ _Paths = tuple[Sequence[str | int], ...]
 class _FieldNode:
     """A field of a record set, of a value of a row."""
 
-    def __init__(self, record: RecordType, field: RecordField, version: str) -> None:
+    def __init__(self, record: model.RecordType, field: model.RecordField, version: str) -> None:
         self._group = identifier(record.group)
         self._id = identifier(record.name, field.name)
         self._field = field
@@ -433,7 +430,7 @@ EXAMPLE_ITEMS = 5
 """Limit of a list in an example."""
 
 
-def _example(record: RecordType, version: str, row: ExampleRow) -> Node:
+def _example(record: model.RecordType, version: str, row: model.ExampleRow) -> Node:
     """Return a record as readers give it, its texts and lists cut."""
     example: Node = {}
     for place in record.places:

@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolkit.config.scale import Scale, declared_in
-from toolkit.data import schema
-from toolkit.data.dataset import Dataset
-from toolkit.data.schema import Type
+from toolkit.data import dataset, schema
 from toolkit.describe import model, provenance, records
 from toolkit.describe.fields import bare, completed, fields_of, with_maps
 from toolkit.describe.records import DOCUMENT, MEDIA_TYPES, DescribeRequest, media_type
@@ -205,7 +203,7 @@ def suffix_in(path: str) -> str:
     return match[0] if match else ""
 
 
-def output_facts(folder: str, datasets: Sequence[Dataset], request: DescribeRequest) -> model.Facts:
+def output_facts(folder: str, datasets: Sequence[dataset.Dataset], request: DescribeRequest) -> model.Facts:
     """Return the facts about an output or a similar release.
 
     Args:
@@ -351,9 +349,9 @@ def _examples(
     return examples, (examples[0].path, examples[0].value) if examples else None, []
 
 
-def _with_declared_maps(types: dict[str, Type], manifest: publish.Manifest) -> dict[str, Type]:
+def _with_declared_maps(types: dict[str, schema.Type], manifest: publish.Manifest) -> dict[str, schema.Type]:
     """Return the types with maps in place of attributes declared as maps."""
-    declared: dict[str, Type] = {}
+    declared: dict[str, schema.Type] = {}
     for keys in manifest.sets.values():
         for key in keys:
             type_ = schema.from_json(key["type"])
@@ -362,14 +360,14 @@ def _with_declared_maps(types: dict[str, Type], manifest: publish.Manifest) -> d
     result = types.get("attributes")
     if result is None or bare(result).kind != "object":
         return types
-    return types | {"attributes": with_maps(result, Type("object", fields=tuple(declared.items())))}
+    return types | {"attributes": with_maps(result, schema.Type("object", fields=tuple(declared.items())))}
 
 
 def _released(folder: str) -> list[str]:
     target = targets.target_of(folder)
     results = target.files if target else []
     if target and target.kind == "dataset":  # which an output with its parts in `documents/` looks like
-        results = [f"documents/{shard}" for shard in Dataset(join(folder, "documents"), folder).shards()]
+        results = [f"documents/{shard}" for shard in dataset.Dataset(join(folder, "documents"), folder).shards()]
     suffixes = {suffix_in(path) for path in results}
     if len(suffixes) > 1:
         raise ConfigError(f"{folder}: expected files of one kind, got {' and '.join(sorted(suffixes))}")
@@ -379,7 +377,7 @@ def _released(folder: str) -> list[str]:
 def _output_record(
     writer: Writer,
     group: model.FileGroup,
-    types: dict[str, Type],
+    types: dict[str, schema.Type],
     absent: set[str],
     examples: list[model.ExampleRow],
     places: list[model.PathField],
@@ -434,7 +432,7 @@ def _by_copy(record: model.RecordType) -> model.RecordType:
         if field.column == "metadata" and type_.kind == "object" and type_.get(COPY):
             key = [*record.key, f"{field.name}/{COPY}"]
             inner = tuple((n, schema.about(t, _COPY) if n == COPY else t) for n, t in type_.fields)
-            fields.append(msgspec.structs.replace(field, type=Type("object", fields=inner)))
+            fields.append(msgspec.structs.replace(field, type=schema.Type("object", fields=inner)))
         elif (field.column, field.keys) == ("metadata", (COPY,)):
             key = [*record.key, field.name]
             fields.append(msgspec.structs.replace(field, description=_COPY))
@@ -451,9 +449,9 @@ def _has_label(field: model.RecordField) -> bool:
     return field.name == "identification" and field.type.kind == "object"
 
 
-def _id_key(writer: Writer, types: Mapping[str, Type]) -> list[str]:
+def _id_key(writer: Writer, types: Mapping[str, schema.Type]) -> list[str]:
     """Return the format's id field, if all scanned rows have an id."""
-    type_: Type | None = Type("object", fields=tuple(types.items()))
+    type_: schema.Type | None = schema.Type("object", fields=tuple(types.items()))
     for name in writer.ID:
         type_ = type_.get(name) if type_ and type_.kind == "object" else None
     return ["/".join(writer.ID)] if type_ and type_.kind != "nullable" and len(writer.ID) == 2 else []
@@ -478,7 +476,7 @@ def _text_lines(group: model.FileGroup, places: list[model.PathField]) -> model.
     )
 
 
-def _columns(writer: Writer, types: dict[str, Type]) -> dict[str, Type]:
+def _columns(writer: Writer, types: dict[str, schema.Type]) -> dict[str, schema.Type]:
     """Return the declared types of a line's keys, completed by the data. Columns of tables are those of the data."""
     if writer.line() is None:
         return types
@@ -489,7 +487,7 @@ def _columns(writer: Writer, types: dict[str, Type]) -> dict[str, Type]:
     return {name: declared[name] if writer.COLUMNS and name in same else type_ for name, type_ in types.items()}
 
 
-def _declared(writer: Writer) -> tuple[tuple[str, Type], ...]:
+def _declared(writer: Writer) -> tuple[tuple[str, schema.Type], ...]:
     return schema.from_annotation(writer.line(), type(writer).__name__).fields
 
 

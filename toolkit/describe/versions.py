@@ -11,9 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit.describe.about import VERSION, as_list
-from toolkit.describe.croissant import path_part
-from toolkit.describe.records import matching
+from toolkit.describe import about, croissant, records
 
 Level = Literal["none", "PATCH", "MINOR", "MAJOR"]
 _LEVELS: tuple[Level, ...] = ("none", "PATCH", "MINOR", "MAJOR")
@@ -51,7 +49,7 @@ def fault(old: dict[str, Any], new: dict[str, Any]) -> str:
 
 def _numbers(version: object) -> tuple[int, ...] | None:
     """Return MAJOR, MINOR and PATCH; None of what is no version."""
-    match = VERSION.fullmatch(str(version))
+    match = about.VERSION.fullmatch(str(version))
     return tuple(map(int, match.groups())) if match else None
 
 
@@ -136,7 +134,7 @@ def _contents(document: dict[str, Any]) -> dict[str, dict[str, str]]:
 def _place(document: dict[str, Any], path: str) -> tuple[str, str]:
     """Return the file set of a file, and its label."""
     for node in document.get("distribution", ()):
-        if node.get("includes") and matching([path], as_list(node["includes"])):
+        if node.get("includes") and records.matching([path], about.as_list(node["includes"])):
             return str(node.get("@id")), _label(document, path)
     return "", ""
 
@@ -151,7 +149,7 @@ def _label(document: dict[str, Any], path: str) -> str:
             source = field.get("source") or {}
             transform = source.get("transform") or {}
             if field.get("name") in _LABELS and "fileProperty" in source.get("extract", {}) and "regex" in transform:
-                match = re.match(transform["regex"], path_part(path, source["extract"]["fileProperty"]))
+                match = re.match(transform["regex"], croissant.path_part(path, source["extract"]["fileProperty"]))
                 return match[1] if match else ""
     return ""
 

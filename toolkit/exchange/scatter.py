@@ -29,11 +29,7 @@ from toolkit.errors import DataError
 from toolkit.exchange.sealed import Sealed, SealedOutput, bounds_of
 from toolkit.exchange.tables import MEMORY
 from toolkit.execution.executors import Report, Run, Task
-from toolkit.storage import json_files
-from toolkit.storage.artifact import Derived, state
-from toolkit.storage.json_files import json_digest
-from toolkit.storage.paths import join, parent_of
-from toolkit.storage.threads import for_each
+from toolkit.storage import artifact, json_files, paths, threads
 from toolkit.text.kernels.signatures import Array
 
 T = TypeVar("T")
@@ -178,7 +174,7 @@ class _Object:
         return piece
 
     def _damaged(self) -> DataError:
-        folder = parent_of(self._path)
+        folder = paths.parent_of(self._path)
         message = "expected what was written, got other bytes, or none: it was damaged"
         return DataError(f"{message}; delete {folder}, then run again", path=self._path)
 
@@ -232,12 +228,12 @@ def settle(run: Run, folder: str, name: str, objects: Sequence[str]) -> None:
     level = 0
     while len(objects) > MOST:
         groups = [list(objects[i : i + MOST]) for i in range(0, len(objects), MOST)]
-        targets = [join(folder, f"{name}-{level}-{i:06d}.rows") for i in range(len(groups))]
+        targets = [paths.join(folder, f"{name}-{level}-{i:06d}.rows") for i in range(len(groups))]
         tasks = [Task(path, _ToMerge(group, path)) for group, path in zip(groups, targets, strict=True)]
         run(f"merging files of {name}", _merge, tasks)
         objects, level = targets, level + 1
     names = [path.removeprefix(folder).lstrip("/") for path in objects]
-    json_files.save(join(folder, f"{name}.json"), _Objects(names))
+    json_files.save(paths.join(folder, f"{name}.json"), _Objects(names))
 
 
 class _ToMerge(ConfigStruct):
@@ -261,8 +257,8 @@ def _merge(task: _ToMerge, report: Report) -> None:
 
 
 def _paths(folder: str, name: str) -> list[str]:
-    entered = json_files.load_strictly(join(folder, f"{name}.json"), _Objects)
-    return [join(folder, path) for path in entered.objects] if entered else []
+    entered = json_files.load_strictly(paths.join(folder, f"{name}.json"), _Objects)
+    return [paths.join(folder, path) for path in entered.objects] if entered else []
 
 
 def _objects(folder: str, name: str) -> Iterator[_Object]:
@@ -283,7 +279,7 @@ def gather(folder: str, name: str, first: int, last: int, type: np.dtype[Any]) -
         with _Object(path) as object:
             return object.read(first, last)
 
-    parts = for_each(read, _paths(folder, name))
+    parts = threads.for_each(read, _paths(folder, name))
     records = np.concatenate([np.zeros(0, dtype=type), *(part[0] for part in parts)])
     if "payload" not in (type.names or ()):
         return GatheredRows(records, [])
@@ -362,7 +358,7 @@ def rows_in(folder: str, name: str, partition: int) -> int:
     return count
 
 
-class _Record(Derived, frozen=True, kw_only=True):
+class _Record(artifact.Derived, frozen=True, kw_only=True):
     """The outcome of a task."""
 
     value: msgspec.Raw
@@ -371,7 +367,7 @@ class _Record(Derived, frozen=True, kw_only=True):
 def outcome(path: str, key: Any, type: type[T]) -> T | None:
     """Return the recorded outcome of a task; None if it has not been done, or of something else."""
     record = json_files.load(path, _Record)
-    if record and state(record, [("", json_digest(key))]).is_done:
+    if record and artifact.state(record, [("", json_files.json_digest(key))]).is_done:
         return msgspec.json.decode(record.value, type=type)
     return None
 
@@ -387,6 +383,6 @@ def once(path: str, key: Any, type: type[T], make: Callable[[], T]) -> T:
     """
     if (value := outcome(path, key, type)) is None:
         value = make()
-        record = _Record(made_of=json_digest(key), value=msgspec.Raw(msgspec.json.encode(value)))
+        record = _Record(made_of=json_files.json_digest(key), value=msgspec.Raw(msgspec.json.encode(value)))
         json_files.save(path, record)
     return value

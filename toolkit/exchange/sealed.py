@@ -14,9 +14,7 @@ import xxhash
 
 from toolkit.errors import DataError
 from toolkit.lazy_numpy import np
-from toolkit.storage import store_of
-from toolkit.storage.outputs import Output
-from toolkit.storage.store import Pieces
+from toolkit.storage import outputs, store, store_of
 from toolkit.text.kernels.signatures import Array
 
 BLOCK = 1 << 16
@@ -25,7 +23,7 @@ _STORED = BLOCK + _SEAL
 _AHEAD = 16 * BLOCK
 
 
-class SealedOutput(Output):
+class SealedOutput(outputs.Output):
     """An output of sealed blocks.
 
     Attributes:
@@ -85,7 +83,7 @@ class Sealed:
     def __init__(self, path: str) -> None:
         self._path = path
         self._ahead, self._used, self._place = b"", 0, 0
-        self._pieces: Pieces = store_of(path).pieces(path)
+        self._pieces: store.Pieces = store_of(path).pieces(path)
 
     def __enter__(self) -> Self:
         return self

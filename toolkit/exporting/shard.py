@@ -15,11 +15,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import line_index, record_logs, row_index
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset, normal_path
 from toolkit.data.schema import Type, to_json
-from toolkit.data.tables import TABLE
-from toolkit.data.tables.attributes import SOURCE
-from toolkit.data.tables.from_arrow import ROW, entry
-from toolkit.data.tables.parquet import Sink
-from toolkit.data.tables.to_arrow import arrow_type, may_be_null, record_batch, shape_of
+from toolkit.data.tables import TABLE, attributes, from_arrow, parquet, to_arrow
 from toolkit.errors import ConfigError, DataError, amount, few
 from toolkit.execution.executors import Report
 from toolkit.mix.effects.preview import indexed_rows
@@ -40,7 +36,7 @@ from toolkit.storage.record_log import RecordKey, RecordLog
 VERSION = 1
 """Of the files; those of another are made again."""
 
-COLUMNS = ("id", SOURCE, ROW)
+COLUMNS = ("id", attributes.SOURCE, from_arrow.ROW)
 """Columns beside the keys."""
 
 GROUP = 1 << 15
@@ -190,12 +186,12 @@ def _write(shard: ShardToExport, output: Output) -> None:
     import pyarrow.parquet as pq
 
     types = types_of(shard.joined)
-    named = [("id", pa.string(), False), (SOURCE, pa.string(), True), (ROW, pa.int64(), False)]
-    keys = [(name, arrow_type(type_, maps=True), may_be_null(type_)) for name, type_ in types.items()]
+    named = [("id", pa.string(), False), (attributes.SOURCE, pa.string(), True), (from_arrow.ROW, pa.int64(), False)]
+    keys = [(name, to_arrow.arrow_type(type_, maps=True), to_arrow.may_be_null(type_)) for name, type_ in types.items()]
     fields = [pa.field(name, type_, nullable=nullable) for name, type_, nullable in [*named, *keys]]
-    schema = pa.schema(fields, metadata=entry(shard.joined.set, types))
+    schema = pa.schema(fields, metadata=from_arrow.entry(shard.joined.set, types))
     with (
-        Sink(output) as sink,
+        parquet.Sink(output) as sink,
         pq.ParquetWriter(
             sink, schema, compression="zstd", compression_level=LEVEL, write_page_index=True, write_page_checksum=True
         ) as file,
@@ -207,20 +203,20 @@ def _write(shard: ShardToExport, output: Output) -> None:
 
 def _pieces(shard: ShardToExport, schema: Any, types: Mapping[str, Type]) -> Iterator[Any]:
     """Yield the rows as record batches."""
-    shapes = {name: shape_of(type_, maps=True) for name, type_ in types.items()}
+    shapes = {name: to_arrow.shape_of(type_, maps=True) for name, type_ in types.items()}
     number = 1
     for rows in _rows(shard.work, shard.joined):
         plain = [msgspec.to_builtins(row.attributes) for row in rows]
         columns: dict[str, list[Any]] = {
             "id": [row.id for row in rows],
-            SOURCE: [row.source for row in rows],
-            ROW: list(range(number, number + len(rows))),
+            attributes.SOURCE: [row.source for row in rows],
+            from_arrow.ROW: list(range(number, number + len(rows))),
         }
         for name, shape in shapes.items():
             values = [item[name] for item in plain]
             columns[name] = list(map(shape, values)) if shape else values
         numbers, path = (number, number + len(rows) - 1), shard.work.attributes_of(shard.joined)
-        yield record_batch(schema, columns.__getitem__, numbers, path=path, line=number)
+        yield to_arrow.record_batch(schema, columns.__getitem__, numbers, path=path, line=number)
         number += len(rows)
 
 

@@ -17,12 +17,10 @@ from toolkit.ingest.plan import InputFile, InputToIngest, listed_stats, makers
 from toolkit.ingest.reader import Input, Reader, Sample
 from toolkit.ingest.section import Entry
 from toolkit.records.ingested import load_undamaged
-from toolkit.storage import json_files, store_of
-from toolkit.storage.artifact import Artifact, state
-from toolkit.storage.paths import join, list_files
+from toolkit.storage import artifact, json_files, paths, store_of
 
 
-class StoredTypes(Artifact, frozen=True, kw_only=True):
+class StoredTypes(artifact.Artifact, frozen=True, kw_only=True):
     """The types of an entry of ``ingest:``; the stamp is a digest of its options and the stamps of all inputs."""
 
     entry: str
@@ -71,7 +69,7 @@ def types_of_inputs(works: Sequence[InputToIngest], dataset: Dataset) -> InputTy
     for number, entry in enumerate(entries.values()):
         if type(entry.reader()).own_types is Reader.own_types:
             continue
-        path = join(dataset.bookkeeping, "types", f"{number}.json")
+        path = paths.join(dataset.bookkeeping, "types", f"{number}.json")
         of_entry = [work for work in works if work.entry is entry]
         files = sorted((file for work in of_entry for file in work.files), key=lambda file: file.relative)
         if stored := of_files(entry, files, of_entry[0].max_document_bytes, path):
@@ -103,7 +101,7 @@ def of_files(entry: Entry, files: Sequence[InputFile], limit: int, path: str) ->
         digest.update(f"{file.key}\0{stat}\n".encode())
     stamp = digest.hexdigest()
     stored = json_files.load(path, StoredTypes)
-    if stored is not None and state(stored, [("", stamp)]).is_done:
+    if stored is not None and artifact.state(stored, [("", stamp)]).is_done:
         return stored
     from toolkit.ingest.reading.preview import UnwrittenRejects  # which most commands do not need
 
@@ -122,7 +120,7 @@ def of_files(entry: Entry, files: Sequence[InputFile], limit: int, path: str) ->
 
 def is_stored(dataset: Dataset) -> bool:
     """Return True if the dataset has stored types."""
-    return any(list_files(join(dataset.bookkeeping, "types"), hidden=True))
+    return any(paths.list_files(paths.join(dataset.bookkeeping, "types"), hidden=True))
 
 
 def after_ingest(works: Sequence[InputToIngest], dataset: Dataset) -> OwnTypes | None:
@@ -136,7 +134,7 @@ def after_ingest(works: Sequence[InputToIngest], dataset: Dataset) -> OwnTypes |
     if not any(results):
         return None
     maker = makers(works)
-    existing = set(list_files(dataset.documents))
+    existing = set(paths.list_files(dataset.documents))
     result = set[str]()
     for record in load_undamaged(dataset):
         result.update(record.shards)

@@ -30,9 +30,7 @@ from toolkit.ingest.reading.input_bytes import DownloadCache, InputBytes, sweep
 from toolkit.ingest.reading.rows import ENCODER, OutputRow
 from toolkit.ingest.reading.sources import Sources
 from toolkit.ingest.section import settings_of, settings_of_set
-from toolkit.records import ingested, left_out, sets
-from toolkit.records.ingested import InputRecord
-from toolkit.records.takedown import takedown_of
+from toolkit.records import ingested, left_out, sets, takedown
 from toolkit.storage import Stat, store_of
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, missing_reason, remove, stat_each
@@ -153,7 +151,7 @@ def ingest_input(
     aside = left_out.path_of(work.shard)
     with ExitStack() as stack:
         files = stack.enter_context(ownership.group()).files
-        listed, source = takedown_of(work.dataset), work.shard.partition("/")[0]
+        listed, source = takedown.takedown_of(work.dataset), work.shard.partition("/")[0]
         is_listed = partial(listed.names, source=source) if listed else lambda raw: False
         rejects = stack.enter_context(Rejects(join(work.dataset.bookkeeping, rejected), is_listed))
         left_out_output = stack.enter_context(left_out.LeftOutOutput(join(work.dataset.bookkeeping, aside), files))
@@ -163,7 +161,7 @@ def ingest_input(
         with closing(inputs.rows()) as rows:
             written.run(rows)
     forget_shards(work.dataset, sorted(ownership.shards - written.shards.keys()))
-    input_record = InputRecord(
+    input_record = ingested.InputRecord(
         input=work.name,
         size=sum(input_.size for input_ in inputs.read),
         stamp="" if work.is_pack else inputs.read[0].stamp,
@@ -219,7 +217,7 @@ def _current_stats(work: InputToIngest) -> list[Stat]:
     return [stat for stat in current if stat]
 
 
-def outcome_of(record: InputRecord, *, skipped: bool) -> IngestedInput:
+def outcome_of(record: ingested.InputRecord, *, skipped: bool) -> IngestedInput:
     """Return the outcome of a recorded input."""
     return IngestedInput(
         shards=sorted(record.shards),

@@ -17,11 +17,9 @@ from typing import Any
 import msgspec
 import xxhash
 
-from toolkit.aggregate import groups
+from toolkit.aggregate import groups, histogram, keys
 from toolkit.aggregate.columns import columns_of, decoding, rows_of
 from toolkit.aggregate.distributions import Distribution, Distributions, Leaf, leaves
-from toolkit.aggregate.histogram import Histogram
-from toolkit.aggregate.keys import LABELS, NAMED, CountedRows, Keys
 from toolkit.aggregate.samples import SampledDocument, Samples, chosen
 from toolkit.aggregate.tables import LengthsByLabel
 from toolkit.config.settings import ConfigStruct
@@ -85,7 +83,7 @@ class Settings(ConfigStruct, kw_only=True):
         """Return the settings of each part: each ``--by``, then attributes, lengths and samples."""
         nothing = Settings(by=[], label=self.label, first=self.first)
         of = partial(msgspec.structs.replace, nothing)
-        unlabelled = {*NAMED} - {*LABELS}
+        unlabelled = {*keys.NAMED} - {*keys.LABELS}
         settings = [of(by=[by], unicode=self.unicode, label=None if by in unlabelled else self.label) for by in self.by]
         settings += [of(attributes=self.attributes)] if self.attributes else []
         settings += [of(lengths=True)] if self.lengths else []
@@ -208,7 +206,7 @@ _REJECTED = Name(schema.nullable(schema.from_annotation(Rejected, "rejected")), 
 """Of documents that a mix has dropped."""
 
 
-def keys_of(work: CountJob) -> Keys:
+def keys_of(work: CountJob) -> keys.Keys:
     """Return the keys of the documents of a file.
 
     Raises:
@@ -218,7 +216,7 @@ def keys_of(work: CountJob) -> Keys:
     if work.writer is None or Reading() == work.writer.READING:  # lines are as those of documents
         names = {"rejected": _REJECTED} | names
     label = work.settings.label or (msgspec.json.encode(work.label).decode() if work.label is not None else None)
-    return Keys(work.settings.by, names, arguments, label, work.path)
+    return keys.Keys(work.settings.by, names, arguments, label, work.path)
 
 
 def types_of(work: CountJob) -> dict[str, Type]:
@@ -320,7 +318,7 @@ class _Counts:
         self._samples = Samples(settings.samples)
         self.documents = 0
 
-    def add(self, rows: CountedRows) -> None:
+    def add(self, rows: keys.CountedRows) -> None:
         """Add documents."""
         settings = self._work.settings
         for table, column in zip(self._tables, self._keys.of(rows), strict=True):
@@ -331,7 +329,7 @@ class _Counts:
                 values = [getattr(rows.arguments[i][place], name) for i in some]
                 self._distributions.add(label, leaf, [item for value in values for item in leaf.get(value)])
             if settings.lengths:
-                self._lengths.setdefault(label, Histogram()).add(rows.sizes[some, _CHARS])
+                self._lengths.setdefault(label, histogram.Histogram()).add(rows.sizes[some, _CHARS])
         for number, label in enumerate(labels if settings.samples else ()):
             name = f"{self._work.name}:{rows.number + number + 1}"
             self._samples.add(name, label, rows.arguments[number][-1])
@@ -425,7 +423,7 @@ class _FileDocuments:
         self._stored: Callable[[], int] = int
         self._work, self._rules, self._report, self._group, self._reads = work, rules, report, group, reads
 
-    def __iter__(self) -> Iterator[CountedRows]:
+    def __iter__(self) -> Iterator[keys.CountedRows]:
         work, shard = self._work, self._work.shard
         if shard and work.columns and not self._reads:
             for rows in rows_of(shard, self._rules, columns_of(shard, work.columns, self._report, self._group)):
@@ -437,7 +435,7 @@ class _FileDocuments:
         documents = islice(self._documents(), work.settings.first)
         for block in in_blocks(documents, lambda row: len(row[0].row) or len(row[0].text)):
             sizes = _sizes([document for document, _ in block], work, number)
-            yield CountedRows(number, [(*values, document) for document, values in block], sizes, {})
+            yield keys.CountedRows(number, [(*values, document) for document, values in block], sizes, {})
             number += len(block)
             position(len(block))
 
@@ -504,7 +502,7 @@ def merged_records(works: Iterable[CountJob]) -> MergedCounts:
         for record in filter(None, records):
             distributions.merge(record.distributions)
             for label, length in record.lengths.items():
-                result.lengths.setdefault(label, Histogram()).merge(length)
+                result.lengths.setdefault(label, histogram.Histogram()).merge(length)
             result.samples = chosen([*result.samples, *record.samples], work.settings.samples)
     result.distributions = distributions.finished()
     return result

@@ -21,9 +21,7 @@ from toolkit.rules import expressions
 from toolkit.rules.rule import Rule, UnknownAttribute
 from toolkit.rules.ruleset import RuleSet
 from toolkit.session import cached, current
-from toolkit.tag import tagger
-from toolkit.tag.set_options import WHEN, WITHOUT
-from toolkit.tag.tagger import TAGGERS, Tagger
+from toolkit.tag import set_options, tagger
 
 AfterEdits = Literal["kept", "by line", "recomputed"]
 
@@ -284,9 +282,9 @@ def _after_edits(work: ShardToMix, key: JoinedKey, where: str) -> AfterEdits:
         raise ConfigError(f"{stale}another program made its set")
     if "tagger" in key.settings and chosen_text.text_of(key.settings) != text:
         return "kept"
-    if edits := key.settings.get(WITHOUT):
+    if edits := key.settings.get(set_options.WITHOUT):
         raise ConfigError(f"{stale}its set was made `without: {edits}`")
-    if condition := key.settings.get(WHEN):
+    if condition := key.settings.get(set_options.WHEN):
         raise ConfigError(f"{stale}its set was made only for documents with `when: {condition}`")
     _tagger.cache_clear()  # the file of a tagger may have been edited since
     try:
@@ -306,14 +304,14 @@ def _is_per_line(key: JoinedKey, text: str | None) -> bool:
     """Return True if each edited document has a value for each line. Documents without a text are dropped."""
     settings = key.settings or {}
     is_seen = text is not None and "tagger" in settings and settings.get(chosen_text.OPTION) == text
-    return schema.is_per_line(key.declared.not_null if is_seen and WHEN not in settings else key.declared)
+    return schema.is_per_line(key.declared.not_null if is_seen and set_options.WHEN not in settings else key.declared)
 
 
 def _key(binding: Binding, sets: list[JoinedSet]) -> JoinedKey:
     return next(key for key in sets[binding.set].keys if key.key == binding.key)
 
 
-def tagger_of(key: JoinedKey) -> Tagger:
+def tagger_of(key: JoinedKey) -> tagger.Tagger:
     """Return the tagger of a key.
 
     Raises:
@@ -323,11 +321,11 @@ def tagger_of(key: JoinedKey) -> Tagger:
 
 
 @cached(64)
-def _tagger(encoded: bytes) -> Tagger:
+def _tagger(encoded: bytes) -> tagger.Tagger:
     settings, code, places = msgspec.json.decode(encoded)
     if "tagger" not in settings:
         raise ConfigError("no tagger made its set")
-    class_ = TAGGERS.find(places.pop("tagger", settings["tagger"]))
+    class_ = tagger.TAGGERS.find(places.pop("tagger", settings["tagger"]))
     options = places | {
         option: value
         for option, value in settings["options"].items()

@@ -10,17 +10,11 @@ import msgspec
 from toolkit.config import settings as config
 from toolkit.config.scale import Declared, declared_in
 from toolkit.config.settings import ConfigNode, ConfigStruct
-from toolkit.data import chosen_text, schema
+from toolkit.data import chosen_text, own_types, schema
 from toolkit.data.dataset import Dataset
-from toolkit.data.own_types import OwnTypes
-from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.records import sets as records
-from toolkit.rules import expressions
-from toolkit.rules.checker import Name
-from toolkit.rules.compiling import compile_function
-from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import A_NAME, check, is_name
+from toolkit.rules import checker, compiling, expression_tree, expressions
 from toolkit.storage.paths import fault_of_name
 
 
@@ -57,7 +51,7 @@ class JoinedDataset(ConfigStruct):
     attributes: list[Joined]
     same_keys: Literal["refuse", "later"] = "refuse"
     text: str | None = None
-    own: OwnTypes | None = None
+    own: own_types.OwnTypes | None = None
 
     @classmethod
     def over(cls, dataset: Dataset, sets: Iterable[str] = (), place: str = "") -> Self:
@@ -76,8 +70,8 @@ def read_joined(section: ConfigNode) -> list[Joined]:
     for i, entry in enumerate(section.value.get("attributes", [])):
         place = section.at("attributes", i)
         joined_option = JoinedOption(entry) if isinstance(entry, str) else config.convert(place, JoinedOption)
-        if wrong := [name for name in joined_option.as_.values() if not is_name(name)]:
-            raise place.error(("as",), f"expected {A_NAME}, got {wrong[0]!r}")
+        if wrong := [name for name in joined_option.as_.values() if not expressions.is_name(name)]:
+            raise place.error(("as",), f"expected {expressions.A_NAME}, got {wrong[0]!r}")
         if (fault := fault_of_name(joined_option.set)) or "/" in joined_option.set:
             raise place.error(
                 (), fault or f"expected the name of an attribute set, without `/`, got {joined_option.set!r}"
@@ -115,7 +109,7 @@ class JoinedKey(ConfigStruct):
     hidden: bool = False
 
     @property
-    def declared(self) -> Type:
+    def declared(self) -> schema.Type:
         return _declared(msgspec.json.encode(self.type), msgspec.json.encode(self.descriptions))
 
     @property
@@ -124,12 +118,12 @@ class JoinedKey(ConfigStruct):
         return [] if self.default and self.declared.kind == "list" else None
 
     @property
-    def present(self) -> Type | None:
+    def present(self) -> schema.Type | None:
         return schema.from_json(self.present_type) if self.default else None
 
 
 @functools.lru_cache(1024)  # each shard asks for it some times
-def _declared(type_: bytes, descriptions: bytes) -> Type:
+def _declared(type_: bytes, descriptions: bytes) -> schema.Type:
     return schema.described(schema.from_json(msgspec.json.decode(type_)), msgspec.json.decode(descriptions))
 
 
@@ -184,7 +178,7 @@ def set_hint(
 # --- rules over them --------------------------------------------------------------------------------------------------
 
 
-def names_for_rules(sets: Iterable[JoinedSet], own: OwnTypes | None = None) -> dict[str, Name]:
+def names_for_rules(sets: Iterable[JoinedSet], own: own_types.OwnTypes | None = None) -> dict[str, checker.Name]:
     """Return the names for expressions. The keys of set i are fields of the argument ``ri``; the last argument is
     ``document``.
 
@@ -193,7 +187,7 @@ def names_for_rules(sets: Iterable[JoinedSet], own: OwnTypes | None = None) -> d
         own: Types of the own fields of documents, if they are known.
     """
     names = {
-        key.name: Name(key.declared, f"r{i}.{schema.field_name(key.key)}", key.present)
+        key.name: checker.Name(key.declared, f"r{i}.{schema.field_name(key.key)}", key.present)
         for i, joined in enumerate(sets)
         for key in joined.keys
         if not key.hidden
@@ -234,16 +228,16 @@ def chosen_text_of(stream: JoinedDataset, sets: list[JoinedSet]) -> ChosenText |
     name, names = keys[reference.key], names_for_rules(sets, stream.own)
     path = ".".join((name, *reference.path))
     try:
-        expression = check(null_safe(path, names) or path, names)
-    except ExpressionError as error:
+        expression = expressions.check(null_safe(path, names) or path, names)
+    except expression_tree.ExpressionError as error:
         raise ConfigError(f"{where}: {error}") from None
     if expression.type.not_null != schema.STR:
         raise ConfigError(f"{where}: expected a text, or null, got a value of type {expression.type}")
-    function = compile_function(expression.code, (*(f"r{i}" for i in range(len(sets))), "document"))
+    function = compiling.compile_function(expression.code, (*(f"r{i}" for i in range(len(sets))), "document"))
     return ChosenText(function, name, {*reference.path[:1]})
 
 
-def null_safe(path: str | None, names: Mapping[str, Name]) -> str | None:
+def null_safe(path: str | None, names: Mapping[str, checker.Name]) -> str | None:
     """Return a null-safe expression of a dotted path; None without such a path.
 
     A path that ends in ``.label`` may lead to a text, which is then the label.
@@ -253,7 +247,9 @@ def null_safe(path: str | None, names: Mapping[str, Name]) -> str | None:
         around = [".".join(parts[:i]) for i in range(1, len(parts))]
         tested = f"{text} if {' and '.join(f'{item} is not None' for item in around) or 'True'} else None"
         for expression in (text, tested):
-            with contextlib.suppress(ExpressionError):  # what the format wants is said where its values are bound
-                if check(expression, names).type.not_null == schema.STR or text == path:
+            with contextlib.suppress(
+                expression_tree.ExpressionError
+            ):  # what the format wants is said where its values are bound
+                if expressions.check(expression, names).type.not_null == schema.STR or text == path:
                     return expression
     return None

@@ -10,14 +10,9 @@ import msgspec
 
 from toolkit.errors import ConfigError, DataError, amount, short
 from toolkit.execution.executors import Report
-from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.join import inputs_of
-from toolkit.mix.publish import InputEntry, Manifest
+from toolkit.mix import bindings, join, publish
 from toolkit.mix.settings import REJECTED
-from toolkit.storage import json_files
-from toolkit.storage.json_files import json_digest
-from toolkit.storage.outputs import NamedOutput
-from toolkit.storage.paths import not_in
+from toolkit.storage import json_files, outputs, paths
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +88,7 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True):
     parts: dict[str, LockedPart]
 
 
-def lock_of(manifest: Manifest, *, concatenates: bool) -> Lock:
+def lock_of(manifest: publish.Manifest, *, concatenates: bool) -> Lock:
     """Return the lock of an output.
 
     Args:
@@ -105,7 +100,7 @@ def lock_of(manifest: Manifest, *, concatenates: bool) -> Lock:
     settings["format"] = _named(settings["format"])
     return Lock(
         toolkit=manifest.toolkit,
-        configuration=Configuration(digest=json_digest(settings), settings=settings),
+        configuration=Configuration(digest=json_files.json_digest(settings), settings=settings),
         sets={name: _set(keys, manifest.lineage.get(name, {})) for name, keys in manifest.sets.items()},
         models=manifest.models | models,
         documents={
@@ -132,15 +127,15 @@ def contents_of(lock: Lock) -> dict[str, str]:
     return {key.partition("/")[2] if is_named else key: shard.digest for key, shard in lock.documents.items()}
 
 
-def input_of(work: ShardToMix, report: Report) -> InputEntry:
+def input_of(work: bindings.ShardToMix, report: Report) -> publish.InputEntry:
     """Return a shard as the manifest of its mix would have it.
 
     Raises:
         DataError: if an input is not what it should be.
     """
-    state, attributes = inputs_of(work)
+    state, attributes = join.inputs_of(work)
     report(state.rows, 0)
-    return InputEntry(
+    return publish.InputEntry(
         stream=work.stream.name, shard=work.shard, documents=state.content, attributes=attributes, rows=state.rows
     )
 
@@ -156,7 +151,7 @@ def _set(keys: list[dict[str, Any]], reads: dict[str, str]) -> LockedSet:
 
 
 def _digest_of(keys: dict[str, dict[str, Any]], reads: dict[str, str]) -> str:
-    return json_digest([keys, reads])
+    return json_files.json_digest([keys, reads])
 
 
 def _named(plugin: str) -> str:
@@ -167,7 +162,7 @@ def _named(plugin: str) -> str:
 # --- on disk ----------------------------------------------------------------------------------------------------------
 
 
-def save(output: NamedOutput, lock: Lock) -> None:
+def save(output: outputs.NamedOutput, lock: Lock) -> None:
     """Write a lock: JSON, sorted by key, for people to read, too."""
     encoded = msgspec.json.encode(lock, order="sorted")
     output.save(msgspec.json.format(encoded, indent=1) + b"\n")
@@ -185,8 +180,8 @@ def load(path: str) -> Lock:
     except DataError as error:
         raise ConfigError(str(error).replace("a record of", "a lock of", 1)) from None
     if lock is None:
-        raise ConfigError(f"{path}: expected the lock of an output, there is none; {remedy}{not_in(path)}")
-    digests = {"configuration": (lock.configuration.digest, json_digest(lock.configuration.settings))}
+        raise ConfigError(f"{path}: expected the lock of an output, there is none; {remedy}{paths.not_in(path)}")
+    digests = {"configuration": (lock.configuration.digest, json_files.json_digest(lock.configuration.settings))}
     digests |= {f"sets.{name}": (item.digest, _digest_of(item.keys, item.reads)) for name, item in lock.sets.items()}
     for place, (recorded, digest) in digests.items():
         if recorded != digest:

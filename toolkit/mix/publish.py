@@ -18,14 +18,11 @@ import xxhash
 
 from toolkit.data.dataset import Dataset, normal_path
 from toolkit.errors import ConfigError, Unreadable, amount, few
-from toolkit.mix import plan
-from toolkit.mix.assemble import PartRecord, StoredFile, staged_path
-from toolkit.mix.bindings import ShardToMix
+from toolkit.mix import assemble, bindings, plan, stage
 from toolkit.mix.budget.bounds import GroupBudget
 from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals
 from toolkit.mix.orphans import OrphanCounts
 from toolkit.mix.settings import MixSettings
-from toolkit.mix.stage import inputs_now
 from toolkit.records import origins
 from toolkit.records.origins import Origin
 from toolkit.rules.kinds import kind_called
@@ -186,7 +183,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     budget: BudgetFound | None = None
     labels: dict[str, LabelTotals]
     rejected: LabelTotals | None = None
-    parts: list[PartRecord]
+    parts: list[assemble.PartRecord]
     files: dict[str, str]
 
     @property
@@ -235,7 +232,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return label.partition("/")[0] if self.splits else ""
 
 
-def orphan_counts(works: Sequence[ShardToMix], orphans: OrphanCounts) -> list[OrphanCount]:
+def orphan_counts(works: Sequence[bindings.ShardToMix], orphans: OrphanCounts) -> list[OrphanCount]:
     """Return the number of orphans by stream, rule and set.
 
     Args:
@@ -356,7 +353,7 @@ def _published(output: str) -> set[str]:
     return {normal_path(paths.below(output, path)) for path in manifest.paths} if manifest else set()
 
 
-def checksum_files(parts: list[PartRecord], settings: MixSettings) -> dict[str, str]:
+def checksum_files(parts: list[assemble.PartRecord], settings: MixSettings) -> dict[str, str]:
     """Return checksum files by path: ``<hex><two spaces><name>``, sorted by name, relative to the file's folder."""
     lines: dict[str, list[tuple[str, str]]] = {}
     for part in parts:
@@ -417,8 +414,8 @@ def _finish(output: str, intent: PublishIntent) -> None:
     manifest = intent.manifest
     with Together() as files:
 
-        def appear(file: StoredFile) -> None:
-            staged = staged_path(output, manifest.digest, file.path)
+        def appear(file: assemble.StoredFile) -> None:
+            staged = assemble.staged_path(output, manifest.digest, file.path)
             if paths.exists(staged):
                 files.move(staged, paths.below(output, file.path))
 
@@ -457,11 +454,11 @@ def clear_work(output: str, keeps: str = "") -> None:
         paths.remove_tree(stages)
 
 
-Inputs = Callable[[ShardToMix], tuple[str, dict[str, str]] | None]
+Inputs = Callable[[bindings.ShardToMix], tuple[str, dict[str, str]] | None]
 """The content digests of a shard's documents, and of its attributes by set; None if they are not right."""
 
 
-def unchanged_manifest(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> Manifest | None:
+def unchanged_manifest(listed: Sequence[bindings.ShardToMix], inputs: Inputs = stage.inputs_now) -> Manifest | None:
     """Return the manifest, if just this mix of these inputs is published."""
     settings = listed[0].settings
     output = settings.output.path
@@ -506,11 +503,11 @@ class Published:
             return True
         return self._is_unfinished and not is_unfinished(self._output)
 
-    def knows(self, work: ShardToMix) -> bool:
+    def knows(self, work: bindings.ShardToMix) -> bool:
         """Return True if a shard is in it, as it was."""
         return work.shard in self._entries.get(work.stream.name, ())
 
-    def has(self, work: ShardToMix, inputs: tuple[str, dict[str, str]] | None) -> bool:
+    def has(self, work: bindings.ShardToMix, inputs: tuple[str, dict[str, str]] | None) -> bool:
         """Return True if a shard is in it, as it is."""
         entry = self._entries[work.stream.name].get(work.shard) if self.knows(work) else None
         record = Derived(made_of=entry.stamp) if entry else None
@@ -536,7 +533,7 @@ def _digest(documents: str, attributes: dict[str, str]) -> str:
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode((documents, attributes), order="sorted"))
 
 
-def is_unchanged(listed: Sequence[ShardToMix], inputs: Inputs = inputs_now) -> bool:
+def is_unchanged(listed: Sequence[bindings.ShardToMix], inputs: Inputs = stage.inputs_now) -> bool:
     """Return True if these shards are published with these settings. They must be unchanged; others may be published
     with them.
     """

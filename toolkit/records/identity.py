@@ -14,10 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from toolkit.data import record_logs, row_index
-from toolkit.data.alignment import MAX_ROW
+from toolkit.data import alignment, documents, record_logs, row_index
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.errors import DataError, ToolkitError
 from toolkit.storage.artifact import Artifact, state
 from toolkit.storage.paths import join
@@ -193,13 +191,13 @@ class IndexedDocuments:
     def id(self, place: int) -> str | None:
         return next(self._read(np.array([place]))).id
 
-    def _read(self, places: Array) -> Iterator[DocumentRow]:
+    def _read(self, places: Array) -> Iterator[documents.DocumentRow]:
         path, first, position = self.name, 0, 0
-        with self.dataset.lines(self.shard, MAX_ROW) as lines:
+        with self.dataset.lines(self.shard, alignment.MAX_ROW) as lines:
             for block in lines.blocks():
                 behind = int(places.searchsorted(first + len(block)))
                 for place in places[position:behind].tolist():
-                    yield next(Rows(iter([block[place - first]]), DOCUMENT_DECODER, path, place))[0]
+                    yield next(documents.Rows(iter([block[place - first]]), documents.DOCUMENT_DECODER, path, place))[0]
                 first, position = first + len(block), behind
                 if position == len(places):
                     return

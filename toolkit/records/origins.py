@@ -13,9 +13,7 @@ import xxhash
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset, normal_path
 from toolkit.errors import ConfigError, ToolkitError
-from toolkit.storage import json_files
-from toolkit.storage.paths import BOOKKEEPING, join
-from toolkit.storage.threads import for_each
+from toolkit.storage import json_files, paths, threads
 
 OUTPUT = "."
 """Key of the output itself."""
@@ -95,7 +93,7 @@ def places_of(datasets: Iterable[Dataset]) -> dict[str, str]:
 
 def contents_of(dataset: Dataset, shards: Sequence[str]) -> dict[str, str]:
     """Return the content digests of shards with a row index. A shard without documents has none."""
-    states = for_each(lambda shard: row_index.current(dataset, shard), shards)
+    states = threads.for_each(lambda shard: row_index.current(dataset, shard), shards)
     return {shard: state.content for shard, state in zip(shards, states, strict=True) if state and state.rows}
 
 
@@ -148,7 +146,7 @@ def check(place: str, origin: Origin | None, new: Origin | Sequence[Dataset], go
 
 
 def path_of(folder: str) -> str:
-    return join(folder, BOOKKEEPING, "origins.json")
+    return paths.join(folder, paths.BOOKKEEPING, "origins.json")
 
 
 class _Origins(msgspec.Struct, frozen=True):

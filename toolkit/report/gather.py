@@ -16,11 +16,8 @@ from toolkit.data import record_logs, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import row_hash
 from toolkit.execution.grouped import Work, run_batch
-from toolkit.mix import orphans
-from toolkit.mix.bindings import ShardToMix
+from toolkit.mix import bindings, joined_sets, orphans, publish
 from toolkit.mix.effects.counts import added
-from toolkit.mix.joined_sets import JoinedSet
-from toolkit.mix.publish import BudgetFound, Manifest, orphan_counts
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.writer import not_carried
 from toolkit.report import facts, of_output, samples
@@ -46,7 +43,7 @@ def _log_of(task: counted.ShardToCount | samples.ShardToShow) -> RecordLog:
 _COUNT = Work(counted.count_shard, partial(run_batch, counted.count_shard, _log_of))
 _SHOW = Work(samples.show_shard, partial(run_batch, samples.show_shard, _log_of))
 
-Run = Callable[[str, Callable[..., Any], Sequence[tuple[str, Any, ShardToMix]]], list[Any]]
+Run = Callable[[str, Callable[..., Any], Sequence[tuple[str, Any, bindings.ShardToMix]]], list[Any]]
 """Runs a function on the payloads of shards, each with its name and its work; gives the results in their order."""
 
 
@@ -68,10 +65,10 @@ class MixInput(NamedTuple):
 
     name: str
     settings: MixSettings
-    works: Sequence[ShardToMix]
-    sets: Mapping[str, list[JoinedSet]]
-    budget: BudgetFound | None
-    manifest: Manifest | None
+    works: Sequence[bindings.ShardToMix]
+    sets: Mapping[str, list[joined_sets.JoinedSet]]
+    budget: publish.BudgetFound | None
+    manifest: publish.Manifest | None
     config: str
     folders: Mapping[str, tuple[str, str]]
     temporary: str
@@ -239,7 +236,7 @@ def _over(streams: Sequence[_OfStream], of: Callable[[counted.Sums], T]) -> T:
     return partials.total(copy.deepcopy(first), rest)
 
 
-def _labels(streams: Sequence[_OfStream], manifest: Manifest | None) -> list[facts.LabelSizes]:
+def _labels(streams: Sequence[_OfStream], manifest: publish.Manifest | None) -> list[facts.LabelSizes]:
     """Return the sizes of each label; of what was mixed those that the mix has counted, of edited texts."""
     before, after = _over(streams, lambda sums: sums.before), _over(streams, lambda sums: sums.after)
     tokens = any(stream.fields.tokens for stream in streams)
@@ -285,7 +282,7 @@ def _counts_by_label(counts: Mapping[str, int], labels: set[str]) -> dict[str, i
     return {label: count for label, (count,) in _shown_labels({k: (n,) for k, n in counts.items()}, labels).items()}
 
 
-def _rules(streams: Sequence[_OfStream], many: set[str], manifest: Manifest | None) -> list[facts.RuleFacts]:
+def _rules(streams: Sequence[_OfStream], many: set[str], manifest: publish.Manifest | None) -> list[facts.RuleFacts]:
     results = []
     for stream in streams:
         for i, rule in enumerate(stream.rules):
@@ -334,7 +331,7 @@ def _orphans(mix: MixInput, streams: Sequence[_OfStream], tasks: Sequence[counte
             orphans.ShardNotes(f"{task.base}.kept", f"{task.base}.copies", sizes[number]) if number in sizes else None
             for number, task in enumerate(tasks)
         )
-        results = orphan_counts([task.work for task in tasks], orphans.judge(notes))
+        results = publish.orphan_counts([task.work for task in tasks], orphans.judge(notes))
     return [facts.Orphans(**msgspec.structs.asdict(orphan_count)) for orphan_count in results]
 
 

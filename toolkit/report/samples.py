@@ -10,10 +10,8 @@ import msgspec
 
 from toolkit import partials
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import row_index
-from toolkit.data.alignment import attribute_lines
+from toolkit.data import alignment, row_index, urls
 from toolkit.data.documents import Document
-from toolkit.data.urls import url_of
 from toolkit.errors import DataError
 from toolkit.execution.blocks import Block
 from toolkit.execution.executors import Report
@@ -27,9 +25,7 @@ from toolkit.report.shard_stats import MOST_LABELS, SampleCandidate, StreamCount
 from toolkit.rules.expressions import FAULTS
 from toolkit.rules.rule import Rule
 from toolkit.rules.ruleset import RuleSet, rules_in
-from toolkit.storage.artifact import Derived, state
-from toolkit.storage.json_files import json_digest
-from toolkit.storage.record_log import Group
+from toolkit.storage import artifact, json_files, record_log
 
 At = tuple[int, int]
 """The place of a document: number of its shard, row from 1."""
@@ -189,13 +185,13 @@ class ShardSamples(ConfigStruct):
     pairs: list[PairText]
 
 
-class _SavedSamples(Derived, frozen=True, kw_only=True):
+class _SavedSamples(artifact.Derived, frozen=True, kw_only=True):
     """The samples of a shard, and the digest of their origins."""
 
     samples: ShardSamples = msgspec.field(name="shown")
 
 
-def show_shard(task: ShardToShow, report: Report, group: Group | None = None) -> ShardSamples:
+def show_shard(task: ShardToShow, report: Report, group: record_log.Group | None = None) -> ShardSamples:
     """Return documents of a shard; it is read up to the last of them, unless they are those of the last time.
 
     Raises:
@@ -203,9 +199,9 @@ def show_shard(task: ShardToShow, report: Report, group: Group | None = None) ->
     """
     documents, inputs = inputs_of(task.work)
     selection = (task.rows, task.pair_rows, task.documents, task.length, task.pair_length)
-    made_of = json_digest(msgspec.to_builtins((documents.content, inputs, selection), str_keys=True))
+    made_of = json_files.json_digest(msgspec.to_builtins((documents.content, inputs, selection), str_keys=True))
     old = partials.load(f"{task.base}.shown", _SavedSamples)
-    if old is None or not state(old, [("", made_of)]).is_done:
+    if old is None or not artifact.state(old, [("", made_of)]).is_done:
         old = _SavedSamples(made_of=made_of, samples=_read(task))
         if old.samples.samples or old.samples.pairs:
             partials.save(f"{task.base}.shown", old, group.files if group else None)
@@ -250,7 +246,7 @@ def _joined(
     joiner = Joiner(work, rules.needs.keys | fields.sample_keys, joined=rules.needs.joined)
     with ExitStack() as stack:
         lines = stack.enter_context(work.dataset.lines(work.shard, work.max_document_bytes))
-        sets = [stack.enter_context(attribute_lines(work.attributes_of(item))) for item in work.sets]
+        sets = [stack.enter_context(alignment.attribute_lines(work.attributes_of(item))) for item in work.sets]
         before = 0
         for number in rows:
             skipped = number - before - 1
@@ -292,7 +288,7 @@ class _SampleReader:
             stream=self._task.work.stream.name,
             id=document.id[:NAME_CHARS],
             source=document.source[:NAME_CHARS],
-            url=(url_of({"metadata": document.metadata}) or "")[:NAME_CHARS],
+            url=(urls.url_of({"metadata": document.metadata}) or "")[:NAME_CHARS],
             label=((rules.label(*values) if rules.label else None) or "")[:NAME_CHARS],
             chars=len(document.text),
             text=text,

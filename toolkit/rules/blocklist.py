@@ -22,9 +22,7 @@ from typing import Any, Literal
 import msgspec
 import xxhash
 
-from toolkit.data.documents import BAD_ROW, explain_bad_row
-from toolkit.data.metadata_fields import DOCUMENT
-from toolkit.data.urls import has_scheme, host_of, split_url, url_of
+from toolkit.data import documents, metadata_fields, urls
 from toolkit.errors import DataError
 from toolkit.storage.reading import Lines
 
@@ -128,8 +126,8 @@ def _keys_of(entry: bytes, entries: Entries, path: str = "", number: int = 0) ->
     if entry.startswith(b"{"):
         try:
             listed = msgspec.json.decode(entry, type=_Listed)
-        except BAD_ROW as error:
-            raise DataError(explain_bad_row(entry, error), path=path, line=number) from None
+        except documents.BAD_ROW as error:
+            raise DataError(documents.explain_bad_row(entry, error), path=path, line=number) from None
         return (f"i{listed.id}" if listed.source is None else f"d{listed.source}\t{listed.id}",)
     try:
         text = entry.decode()
@@ -139,15 +137,15 @@ def _keys_of(entry: bytes, entries: Entries, path: str = "", number: int = 0) ->
         return (f"d{text}",)
     keys = [f"i{text}"] if entries in ("any", "ids") else []
     if entries == "hosts" or (entries == "any" and _HOST.fullmatch(text)):
-        keys.append(f"h{host_of(text)}")
-    if entries == "urls" or (entries == "any" and has_scheme(text)):
+        keys.append(f"h{urls.host_of(text)}")
+    if entries == "urls" or (entries == "any" and urls.has_scheme(text)):
         keys.append(f"u{_normal(text)}")
     return keys
 
 
 def _keys_of_url(url: str) -> Iterator[str]:
     yield f"u{_normal(url)}"
-    host = host_of(url)
+    host = urls.host_of(url)
     while host:
         yield f"h{host}"
         host = host.partition(".")[2]
@@ -155,12 +153,12 @@ def _keys_of_url(url: str) -> Iterator[str]:
 
 def _normal(url: str) -> str:
     try:
-        parts = split_url(url)
+        parts = urls.split_url(url)
         port = f":{parts.port}" if parts.port not in (None, 80, 443) else ""
     except ValueError:
         return url
     query = f"?{parts.query}" if parts.query else ""
-    return f"{host_of(url)}{port}{parts.path.rstrip('/')}{query}"
+    return f"{urls.host_of(url)}{port}{parts.path.rstrip('/')}{query}"
 
 
 class Watch:
@@ -200,10 +198,10 @@ class Watch:
                 )
             root, _, path = self._url.partition(".")
             name, url = path.partition(".")[0], None
-            if self.list.needs_url and root == DOCUMENT:
-                url = url_of({name: document.field(name)}, path)
+            if self.list.needs_url and root == metadata_fields.DOCUMENT:
+                url = urls.url_of({name: document.field(name)}, path)
             elif self.list.needs_url:
-                url = url_of({"metadata": document.metadata}, self._url)
+                url = urls.url_of({"metadata": document.metadata}, self._url)
             results = self.list.find(document.id, document.source, url)
             self.matched.update(results)
             self._last = (document, results)

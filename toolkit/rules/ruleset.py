@@ -8,9 +8,7 @@ from typing import Any, TypeVar
 
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
-from toolkit.rules.checker import Name
-from toolkit.rules.compiling import compile_chain, fields_asked
-from toolkit.rules.expression_tree import Occurrence
+from toolkit.rules import checker, compiling, expression_tree
 from toolkit.rules.kinds.repeat import Repeats, Takes, combined
 from toolkit.rules.rule import CompiledRule, Compiler, Function, Role, Rule, Values, refused
 from toolkit.text import editing
@@ -58,7 +56,7 @@ class RuleSet:
     def __init__(
         self,
         rules: Iterable[Rule],
-        names: Mapping[str, Name],
+        names: Mapping[str, checker.Name],
         arguments: tuple[str, ...],
         label: str | None = None,
         folder: str | None = None,
@@ -84,16 +82,16 @@ class RuleSet:
         self.budget = next((item for item in self.compiled if isinstance(item, Takes)), None)
         self.applies = bool(self._sets or self._routes)
         chain = [(item.condition, blamed.get(i, str(i)), item.rule.drops) for i, item in self._deciding.items()]
-        self._chain = compile_chain(chain, arguments, compiler.constants)
+        self._chain = compiling.compile_chain(chain, arguments, compiler.constants)
         noting = {i: compiler.noting(rule) for i, rule in enumerate(self.rules)}
         self._noting = {i: function for i, function in noting.items() if function}
         self.compares_nulls = bool(self._noting)
         places = {i: compiler.places.get(id(rule), ()) for i, rule in enumerate(self.rules)}
-        self.occurrence = Occurrence(places, compiler.function)
+        self.occurrence = expression_tree.Occurrence(places, compiler.function)
         codes = [compiler.labelled.code] if compiler.labelled else []
         codes += [code for condition, number, _ in chain for code in (condition, number)]
         codes += [place.code for of_rule in places.values() for place in of_rule if not place.compares]
-        self.own_fields = fields_asked([*codes, *compiler.noting_codes], arguments[-1])
+        self.own_fields = compiling.fields_asked([*codes, *compiler.noting_codes], arguments[-1])
         self._function, self._other_conditions = compiler.function, functools.cache(self._compile_others)
         doubts = " or ".join(dict.fromkeys(code for rule in self.rules for code in rule.doubts(compiler)))
         self.may_differ = bool(doubts)

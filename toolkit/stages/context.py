@@ -25,9 +25,7 @@ from toolkit.ingest import inputs as ingest_records
 from toolkit.ingest import plan as ingest_plan
 from toolkit.ingest import section as ingest_section
 from toolkit.interop.dolma import is_dolma
-from toolkit.records import ingested, left_out, sets
-from toolkit.records.foreign import ExternalContent
-from toolkit.records.ingested import lost_shards
+from toolkit.records import foreign, ingested, left_out, sets
 from toolkit.source import LOOK, Source
 from toolkit.stages.disk_quota import DiskPlan, DiskQuota
 from toolkit.stages.running import Running, merge
@@ -64,7 +62,7 @@ class Context(Running):
     faults: list[str] = field(default_factory=list)
     written: Config | None = None
     _inputs: tuple[Sequence[ingest_plan.InputToIngest], list[NothingThere]] | None = None
-    _external: dict[str, list[ExternalContent]] = field(default_factory=dict)
+    _external: dict[str, list[foreign.ExternalContent]] = field(default_factory=dict)
     _before: str = ""
     _values: dict[str, Any] = field(default_factory=dict, init=False)
 
@@ -319,7 +317,7 @@ class Context(Running):
         ingested.check_once(dataset, inputs)
         if self.entries and self.has_dataset and dataset == self.dataset:
             ingest_records.check_documents(self.entries, inputs.values())
-        if lost := lost_shards(dataset, results, inputs, lambda shard: self.is_mine(dataset, shard)):
+        if lost := ingested.lost_shards(dataset, results, inputs, lambda shard: self.is_mine(dataset, shard)):
             raise DataError("\n".join(lost.values()))
         refused = list(map(str, left_out.Items(inputs.values()).too_many(dataset.bookkeeping)))
         if refused and judges and not self.only_warns:
@@ -428,7 +426,7 @@ class Context(Running):
         names = {name for schema in schemas.values() for name in schema.reads} - schemas.keys()
         self.source_of(self.dataset, shards).check(sorted(names), "strict")
 
-    def external(self, name: str) -> list[ExternalContent]:
+    def external(self, name: str) -> list[foreign.ExternalContent]:
         """Return the contents of all files of an external set.
 
         Raises:

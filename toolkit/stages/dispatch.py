@@ -9,10 +9,8 @@ import msgspec
 
 from toolkit import command_line
 from toolkit.command_line import Looking, Options
-from toolkit.config import recipes
+from toolkit.config import recipes, root, settings
 from toolkit.config import settings as config
-from toolkit.config.root import apply_root, with_root
-from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError, MissingModel, NothingThere, UnknownPlugin
 from toolkit.interop import dolma
 from toolkit.rules.text_edits import name_edits
@@ -36,13 +34,13 @@ def open_context(options: Options) -> Context:
         path = recipes.resolved(options.config)
         options = msgspec.structs.replace(options, config=path)
         source = config.load_source(path, list(options.overrides))
-    apply_root(source, os.path.dirname(source.name))
+    root.apply_root(source, os.path.dirname(source.name))
     name_edits(source)
     dolma.check(source, options.command)
     if dolma.is_dolma(source):
-        return Context(options, Config(), source)
+        return Context(options, settings.Config(), source)
     looks = options.command == "status"
-    result, faults = _read_what_can_be(source) if looks else (config.convert(source, Config), [])
+    result, faults = _read_what_can_be(source) if looks else (config.convert(source, settings.Config), [])
     current().options = result.storage
     output = result.mix.get("output")
     places = (result.dataset, result.mix.get("rejected"), output.get("path") if isinstance(output, dict) else None)
@@ -73,27 +71,27 @@ def opened_apart(options: Options) -> Iterator[Context]:
 
 def _without_file(options: Options) -> Context:
     """Return the context without a configuration; storage options stay, unless they are given."""
-    source = ConfigNode({}, "command line")
+    source = settings.ConfigNode({}, "command line")
     for assignment in options.overrides if options.SETTINGS else ():
         config.override(source, assignment)
-    result = config.convert(source, Config)
+    result = config.convert(source, settings.Config)
     if "storage" in source.value:
         current().options = result.storage
     return Context(options, result, source)
 
 
-def _read_what_can_be(source: ConfigNode) -> tuple[Config, list[str]]:
+def _read_what_can_be(source: settings.ConfigNode) -> tuple[settings.Config, list[str]]:
     """Return the valid top settings, and the errors of the others."""
     good, _ = config.divide(source, ())
     faults = []
     for key, value in source.value.items():
         try:
-            config.convert(config.divide(source, {key})[0], Config)
+            config.convert(config.divide(source, {key})[0], settings.Config)
         except ConfigError as error:
             faults.append(str(error))
         else:
             good.value[key] = value
-    return config.convert(good, Config), faults
+    return config.convert(good, settings.Config), faults
 
 
 def run_command(options: Options, begun: Callable[[], None] = lambda: None) -> Outcome:
@@ -117,4 +115,4 @@ def run_command(options: Options, begun: Callable[[], None] = lambda: None) -> O
         try:
             return cast("Outcome", command_line.find(options.command).run(context, options))
         except (NothingThere, MissingModel, UnknownPlugin) as error:
-            raise with_root(error, context.source.root) from None
+            raise root.with_root(error, context.source.root) from None

@@ -19,15 +19,12 @@ from toolkit.interrupts import pause
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.session import InSession, Session, current
 from toolkit.stages.disk_quota import DiskQuota, EstimateOf
-from toolkit.storage import ephemeral
-from toolkit.storage.paths import work_folder
-from toolkit.storage.record_log import RecordLog
-from toolkit.storage.threads import results_of
+from toolkit.storage import ephemeral, paths, record_log, threads
 
 OutcomeT = TypeVar("OutcomeT", bound=TaskOutcome)
 
 
-def merge(log: RecordLog, leases_folder: str, *, forgive: bool = False) -> None:
+def merge(log: record_log.RecordLog, leases_folder: str, *, forgive: bool = False) -> None:
     """Merge the segments of a record log into one file. Commands that end at once do so one after the other; a command
     without segments writes nothing.
 
@@ -72,7 +69,7 @@ def skip_finished(
         note: Function to call with finished work and its outcome.
     """
     former, rest, finished = failed.keys(), list[W](), grouped.Finished()
-    for work, outcome in results_of(outcome_of, works):
+    for work, outcome in threads.results_of(outcome_of, works):
         if outcome is None:
             rest.append(work)
             continue
@@ -272,4 +269,4 @@ class Running:
 
         With a digest, runs whose settings have the same one may.
         """
-        return self.lease(work_folder(output), output, {"the output": digest})
+        return self.lease(paths.work_folder(output), output, {"the output": digest})

@@ -20,10 +20,8 @@ from toolkit.rules.text_edits import edits_in
 from toolkit.storage import models, store_of
 from toolkit.storage.paths import list_files
 from toolkit.tag import plan as tag_plan
-from toolkit.tag import tagger
+from toolkit.tag import set_options, tagger
 from toolkit.tag.plan import Plan, Step, build
-from toolkit.tag.set_options import SETS, WHEN, WITHOUT, check_read
-from toolkit.tag.tagger import Reference
 
 
 def set_schemas(
@@ -112,13 +110,13 @@ def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
         if digest is models.digest:  # or else the model need not be here
             tagger.check_models(step.tagger)
         results = tagger.settings(step.tagger, step.entry.recorded or step.entry.reference, step.key, digest)
-        results |= {WITHOUT: step.entry.without} if step.entry.without else {}
+        results |= {set_options.WITHOUT: step.entry.without} if step.entry.without else {}
         if step.entry.text:
             results |= {chosen_text.OPTION: msgspec.to_builtins(edits_in(step.entry.text)) or step.entry.text}
         results |= {scales.OPTION: config.plain(step.entry.scale)} if step.entry.scale else {}
         condition = step.entry.when
-        results |= {WHEN: condition.text} if condition else {}
-        return results | {SETS: condition.sets} if condition and condition.sets else results
+        results |= {set_options.WHEN: condition.text} if condition else {}
+        return results | {set_options.SETS: condition.sets} if condition and condition.sets else results
     except MissingModel as error:
         raise MissingModel(f"{step.entry.place}: {error}") from None
     except ConfigError as error:
@@ -127,7 +125,7 @@ def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
 
 def _check_reference(
     step: Step,
-    reference: Reference,
+    reference: tagger.Reference,
     types: Mapping[str, schema.Type] | None,
     keys: Mapping[str, records.KeySchema],
     planned: Iterable[str],
@@ -142,7 +140,7 @@ def _check_reference(
     if types is not None and reference.key not in types:
         hint = did_you_mean(reference.key, types) or f"; there are: {', '.join(types)}"
         raise ConfigError(f"{where}: expected a key of the set {reference.set}, got {reference.key!r}{hint}")
-    if reference.option == WHEN:
+    if reference.option == set_options.WHEN:
         return
     expected = schema.from_annotation(reference.type, where)
     result = None if types is None else types[reference.key]
@@ -163,12 +161,12 @@ def _check_reference(
         raise ConfigError(f"{where}: expected a value of type {expected}, got {type_ or 'no such field'}{hint}")
     try:
         if step.entry.edits:
-            check_read(reference, type_)
+            set_options.check_read(reference, type_)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 
 
-def _type_read(reference: Reference, type_: schema.Type) -> schema.Type | None:
+def _type_read(reference: tagger.Reference, type_: schema.Type) -> schema.Type | None:
     """Return the type of the value at a reference; None without the field."""
     place, may_lack = reference.key, False
     for name in (*reference.path, None):

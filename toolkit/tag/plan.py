@@ -21,10 +21,7 @@ from toolkit.data.metadata_fields import ROOTS, MetadataField
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin
 from toolkit.plugins import default_name
-from toolkit.rules import expressions
-from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import A_NAME, is_name
-from toolkit.rules.text_edits import TextEdit, edits_in, read_edits
+from toolkit.rules import expression_tree, expressions, text_edits
 from toolkit.session import cached
 from toolkit.storage.json_files import decoder_of
 from toolkit.storage.paths import is_set_name
@@ -74,9 +71,9 @@ class Entry(ConfigStruct):
     files: dict[str, str] = {}
 
     @property
-    def edits(self) -> list[TextEdit]:
+    def edits(self) -> list[text_edits.TextEdit]:
         """Return the edits of its text."""
-        return [TextEdit(spans=self.without)] if self.without else edits_in(self.text)
+        return [text_edits.TextEdit(spans=self.without)] if self.without else text_edits.edits_in(self.text)
 
     @property
     def chosen(self) -> str | None:
@@ -236,7 +233,7 @@ def _read_set(section: ConfigNode, set_name: str, elsewhere: Others, own: Own) -
             here = {name: [*references_in(section, name)] for name in section.value}
             try:
                 when = resolve_condition(entry.when, (set_name, entry.key), here, elsewhere, own)
-            except ExpressionError as error:
+            except expression_tree.ExpressionError as error:
                 raise ConfigError(f"{entry.place}: {WHEN}: {error}") from None
             entry = msgspec.structs.replace(entry, when=when)
         if any(entry.key == other.key for other in entries):
@@ -345,8 +342,8 @@ def reference_of(place: ConfigNode) -> tuple[str, str | None, ConfigNode]:
 
 def _read_entry(place: ConfigNode, shared: ConfigNode) -> Entry:
     reference, key, options = reference_of(place)
-    if key is not None and not is_name(key):
-        raise place.error(("as",), f"expected {A_NAME}, got {key!r}")
+    if key is not None and not expressions.is_name(key):
+        raise place.error(("as",), f"expected {expressions.A_NAME}, got {key!r}")
     try:
         class_ = TAGGERS.find(reference)
         code = code_of(class_)
@@ -396,7 +393,7 @@ def _set_options(own: ConfigNode, shared: ConfigNode, class_: type[Tagger], refe
                 raise ConfigError(f"expected `text` or `without`, {got}")
             if isinstance(text, list):
                 check_values(class_, f"the tagger {reference}")
-                text = read_edits((own if option in own.value else shared).at(option))
+                text = text_edits.read_edits((own if option in own.value else shared).at(option))
             else:
                 parse_reference(text)
         option, condition, sets = SETS, value_of(WHEN), value_of(SETS)
@@ -455,8 +452,8 @@ def _step(
     try:
         references, fields = tuple(tagger.references(entry.tagger)), tuple(tagger.metadata_fields(entry.tagger))
         condition = Condition(entry.when, types) if entry.when else None
-    except (ConfigError, ExpressionError) as error:
-        option = f"{WHEN}: " if isinstance(error, ExpressionError) else ""
+    except (ConfigError, expression_tree.ExpressionError) as error:
+        option = f"{WHEN}: " if isinstance(error, expression_tree.ExpressionError) else ""
         raise ConfigError(f"{entry.place}: {option}{error}") from None
     references += tuple(spans_reference(edit.spans) for edit in entry.edits if edit.spans)
     if entry.chosen:

@@ -25,10 +25,8 @@ from toolkit.execution.grouped import ShardWork
 from toolkit.lazy_numpy import np
 from toolkit.records import sets
 from toolkit.records.sets import ShardAttributes
-from toolkit.storage import json_files
+from toolkit.storage import json_files, paths, reading
 from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import exists, join, remove_tree
-from toolkit.storage.reading import lines_at
 
 FOLDER = "samples"
 GROUP_SHARDS = 64
@@ -62,13 +60,13 @@ class SampleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def folder_of(dataset: Dataset) -> str:
     """Return the folder of a dataset's sample."""
-    return join(dataset.bookkeeping, FOLDER)
+    return paths.join(dataset.bookkeeping, FOLDER)
 
 
 def dataset_of(dataset: Dataset) -> Dataset:
     """Return the sample of a dataset as a dataset."""
     root = folder_of(dataset)
-    return Dataset(join(root, "documents"), join(root, "attributes"), notes=join(root, "notes"))
+    return Dataset(paths.join(root, "documents"), paths.join(root, "attributes"), notes=paths.join(root, "notes"))
 
 
 def load(dataset: Dataset) -> SampleRecord | None:
@@ -83,11 +81,11 @@ def save(dataset: Dataset, sample: SampleRecord) -> None:
 
 def delete(dataset: Dataset) -> None:
     """Delete the sample of a dataset, if there is one."""
-    remove_tree(folder_of(dataset))
+    paths.remove_tree(folder_of(dataset))
 
 
 def _mark(dataset: Dataset) -> str:
-    return join(folder_of(dataset), "sample.json")
+    return paths.join(folder_of(dataset), "sample.json")
 
 
 def digest(states: Mapping[str, row_index.ShardState]) -> str:
@@ -247,7 +245,7 @@ def copy_file(work: FileToCopy, report: Report) -> int:
         for shard, numbers in work.picks:
             state = row_index.ensure(dataset, shard, work.max_document_bytes)
             names = []
-            for line in lines_at(dataset.lines(shard, work.max_document_bytes), numbers):
+            for line in reading.lines_at(dataset.lines(shard, work.max_document_bytes), numbers):
                 row = LATE_DECODER.decode(line)
                 names.append((row.id, row.source))
                 documents.write_row(line)
@@ -276,9 +274,9 @@ def _attributes(
     dataset: Dataset, set_name: str, shard: str, numbers: list[int], names: list[tuple[str, str]]
 ) -> Iterator[bytes]:
     path = dataset.attribute_file(set_name, shard)
-    if not exists(path):
+    if not paths.exists(path):
         raise sets.missing_attributes(dataset, set_name, shard)
-    rows = Rows(lines_at(attribute_lines(path), numbers), _ROWS, path)
+    rows = Rows(reading.lines_at(attribute_lines(path), numbers), _ROWS, path)
     for number, (id, source) in zip(numbers, names, strict=True):
         row, line = next(rows, (None, b""))
         if row is None or row.id != id or row.source not in (source, None):

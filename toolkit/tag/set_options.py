@@ -15,12 +15,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import schema
-from toolkit.data.chosen_text import TextDocument, parse_reference
+from toolkit.data import chosen_text, metadata_fields, schema
 from toolkit.data.documents import Document, Span
-from toolkit.data.metadata_fields import METADATA
 from toolkit.data.own_types import OwnTypes
-from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, DataError, did_you_mean, short
 from toolkit.rules import expressions
 from toolkit.rules.checker import Facts, Name
@@ -74,7 +71,7 @@ def resolve_condition(
     when: When,
     own: tuple[str, str],
     here: Mapping[str, Sequence[str]],
-    elsewhere_types: Callable[[], Mapping[str, Mapping[str, Type]]],
+    elsewhere_types: Callable[[], Mapping[str, Mapping[str, schema.Type]]],
     documents: Callable[[], OwnTypes | None],
 ) -> When:
     """Return a condition with its attributes resolved.
@@ -91,7 +88,7 @@ def resolve_condition(
     """
     keys = {name: [key for key in of_set if (name, key) != own] for name, of_set in here.items()}
 
-    def elsewhere() -> Mapping[str, Mapping[str, Type]]:
+    def elsewhere() -> Mapping[str, Mapping[str, schema.Type]]:
         return {name: types for name, types in elsewhere_types().items() if name not in here}
 
     def keys_of(set_name: str) -> Sequence[str]:
@@ -114,7 +111,7 @@ def resolve_condition(
         read = {key: name for name, of_set in named.items() for key in of_set}
         read |= {key: name for name in results for key in keys_of(name)}
         used = expressions.keys_in(expression)
-        if unknown := sorted(used - {*read, METADATA}):
+        if unknown := sorted(used - {*read, metadata_fields.METADATA}):
             names = sorted({key for of_set in (*keys.values(), *elsewhere().values()) for key in of_set})
             hint = did_you_mean(unknown[0], names) or f"; there are: {', '.join(names) or 'none'}"
             raise ExpressionError(f"expected a key of a set that is made before this one, got {unknown[0]!r}{hint}")
@@ -143,7 +140,7 @@ class Condition:
         ExpressionError: if it is no condition over these types.
     """
 
-    def __init__(self, when: When, types: Mapping[tuple[str, str], Type]) -> None:
+    def __init__(self, when: When, types: Mapping[tuple[str, str], schema.Type]) -> None:
         self.text = when.text
         self._reads = {read.key: read for read in when.reads}
         declared = {
@@ -220,7 +217,7 @@ class Selection(NamedTuple):
         """
         texts = [document.attribute(reference) for document, _ in self.numbered]
         rows = [i for i, text in enumerate(texts) if text is not None]
-        few = [(TextDocument(self.numbered[i][0], texts[i]), self.numbered[i][1]) for i in rows]
+        few = [(chosen_text.TextDocument(self.numbered[i][0], texts[i]), self.numbered[i][1]) for i in rows]
         whole = rows if self.rows is None else [self.rows[i] for i in rows]
         return Selection(Batch([document for document, _ in few]), few, whole, self.of)
 
@@ -247,7 +244,7 @@ def spans_reference(text: object) -> Reference:
     Raises:
         ConfigError: if it is not ``SET.KEY[.field]``.
     """
-    return Reference(WITHOUT, str(text), *parse_reference(text, "the spans to remove"), list[Span])
+    return Reference(WITHOUT, str(text), *chosen_text.parse_reference(text, "the spans to remove"), list[Span])
 
 
 def check_values(class_: type[Tagger], name: str) -> None:
@@ -275,7 +272,7 @@ def check_values(class_: type[Tagger], name: str) -> None:
         )
 
 
-def check_read(reference: Reference, type_: Type) -> None:
+def check_read(reference: Reference, type_: schema.Type) -> None:
     """Check an attribute beside ``without``: it must describe the whole document.
 
     Raises:
@@ -320,7 +317,7 @@ class EditedBatch:
                 raise DataError(message, path=path, line=number, id=document.id) from None
         self.batch = Batch([document for document, _ in self.numbered])
 
-    def in_whole(self, values: Sequence[Any], type_: Type, annotation: Any, key: str) -> Sequence[Any]:
+    def in_whole(self, values: Sequence[Any], type_: schema.Type, annotation: Any, key: str) -> Sequence[Any]:
         """Return values with their spans mapped to the whole texts.
 
         Args:

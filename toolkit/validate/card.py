@@ -8,10 +8,7 @@ import msgspec
 
 from toolkit.config import settings
 from toolkit.config.settings import ConfigNode
-from toolkit.describe import card, card_head, card_marks, croissant
-from toolkit.describe.about import About
-from toolkit.describe.card_numbers import PICTURE
-from toolkit.describe.model import Facts
+from toolkit.describe import about, card, card_head, card_marks, card_numbers, croissant, model
 from toolkit.errors import ToolkitError
 from toolkit.pages import card as html
 from toolkit.storage import store_of
@@ -38,7 +35,7 @@ def described_by(folder: str) -> Literal["dataset", "output"] | None:
     return "dataset" if re.search(r"^- config_name: documents$", text, re.MULTILINE) else "output"
 
 
-def check(folder: str, facts: Facts) -> Iterator[str]:
+def check(folder: str, facts: model.Facts) -> Iterator[str]:
     """Yield the errors in a folder's card.
 
     Args:
@@ -67,7 +64,7 @@ def check(folder: str, facts: Facts) -> Iterator[str]:
     only = got.get("configs")
     if facts.is_output and len(facts.labels) < 2 and isinstance(only, list) and len(only) == len(configurations) == 1:
         configurations = [configurations[0]._replace(name=_name(only[0], "configs"))]  # files alone do not tell it
-    expected = card_head.head(facts, About(), configurations)
+    expected = card_head.head(facts, about.About(), configurations)
     stated = [key for key in ("language", "language_bcp47") if card_head.is_given("language", match[1])]
     for key in {**expected, **got}:
         # of some files alone, or of data that grow, other keys are not known
@@ -110,9 +107,9 @@ def _name(entry: Any, of: str) -> str:
 
 def _of_files_beside(folder: str, text: str) -> Iterator[str]:
     """Yield faults of the files beside a card: a missing picture, or the page of another card."""
-    picture = join(folder, PICTURE)
-    if f"]({PICTURE})" in text and not exists(picture):
-        number = text[: text.index(f"]({PICTURE})")].count("\n") + 1
+    picture = join(folder, card_numbers.PICTURE)
+    if f"]({card_numbers.PICTURE})" in text and not exists(picture):
+        number = text[: text.index(f"]({card_numbers.PICTURE})")].count("\n") + 1
         message = f"expected the picture {picture} beside it, got {missing_reason(picture)}; run `toolkit card`"
         yield f"{join(folder, card.NAME)}:{number}: {message}"
     path, described = join(folder, html.NAME), join(folder, croissant.NAME)

@@ -5,9 +5,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from toolkit.config import scale, settings
-from toolkit.config.docstrings import attributes_of, first_line
-from toolkit.config.settings import Config
+from toolkit.config import docstrings, scale, settings
 from toolkit.describe.about import About
 from toolkit.errors import ConfigError, MissingExtra
 from toolkit.execution.workers import DEFAULT, EXECUTORS
@@ -87,7 +85,7 @@ class Definitions:
             class_: Class of the options.
             other: schemas of options whose types do not tell what they are.
         """
-        results, documented = {}, attributes_of(class_)
+        results, documented = {}, docstrings.attributes_of(class_)
         for field in msgspec.structs.fields(class_):
             own = other.get(field.encode_name)
             schema = self.of_type(field.type, class_.__name__) if own is None else {**_described(field.type), **own}
@@ -106,7 +104,7 @@ class Definitions:
         )
         structs = {class_.__name__: class_ for class_ in _structs(type_)}
         for name, definition in inner.items():
-            documented = attributes_of(structs[name]) if name in structs else {}
+            documented = docstrings.attributes_of(structs[name]) if name in structs else {}
             for field in msgspec.structs.fields(structs[name]) if documented else ():
                 if field.name in documented:
                     definition["properties"][field.encode_name]["description"] = documented[field.name]
@@ -174,7 +172,7 @@ def by_name(
 
 def about(class_: type[Any]) -> str:
     """Return the description of a plugin, in a sentence."""
-    return first_line(class_).replace("``", "`")
+    return docstrings.first_line(class_).replace("``", "`")
 
 
 def _described(type_: Any) -> Schema:
@@ -266,7 +264,7 @@ def whole() -> Schema:
     return {
         "$schema": DIALECT,
         "title": "Configuration of toolkit",
-        **closed(definitions.properties(Config, sections)),
+        **closed(definitions.properties(settings.Config, sections)),
         "$defs": definitions.schemas,
     }
 

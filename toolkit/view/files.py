@@ -12,9 +12,7 @@ from toolkit.data.metadata_fields import METADATA
 from toolkit.errors import ToolkitError
 from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, types_of
 from toolkit.mix.writer import Writer
-from toolkit.rules import expressions
-from toolkit.rules.compiling import compile_function
-from toolkit.rules.expressions import check_condition
+from toolkit.rules import compiling, expressions
 from toolkit.view.corpus import At, CorpusRow, Recent, Scanned, Shard, Stop, ValueSet
 from toolkit.view.questions import FILTER, condition_of, score, score_of
 
@@ -144,9 +142,9 @@ class _FileQuestion:
     def __init__(self, corpus: FileCorpus, where: str, sort: str) -> None:
         self._corpus, self._where, self._sort = corpus, where, sort
         names = corpus.names
-        expression = check_condition(condition_of(where, names), names) if where else None
-        self._fits = compile_function(expression.code, ARGUMENTS) if expression else None
-        self._score = compile_function(score_of(sort, sort, names).code, ARGUMENTS) if sort else None
+        expression = expressions.check_condition(condition_of(where, names), names) if where else None
+        self._fits = compiling.compile_function(expression.code, ARGUMENTS) if expression else None
+        self._score = compiling.compile_function(score_of(sort, sort, names).code, ARGUMENTS) if sort else None
 
     def scan(self, shard: int, stop: Stop) -> Iterator[Scanned]:
         documents, first = self._corpus.documents_of(shard), 0

@@ -15,14 +15,8 @@ from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.mix.effects.preview import blocks
 from toolkit.mix.join import inputs_of
 from toolkit.mix.joined_sets import JoinedDataset, JoinedSet
-from toolkit.rules import expressions
-from toolkit.rules.checker import Name
-from toolkit.rules.compiling import compile_function
-from toolkit.rules.expression_tree import ExpressionError, parse
-from toolkit.rules.expressions import Expression, check, check_condition, paths_in
-from toolkit.rules.reading import read_rules
+from toolkit.rules import checker, compiling, expression_tree, expressions, reading, ruleset
 from toolkit.rules.rule import LABEL, Compiler, Rule
-from toolkit.rules.ruleset import RuleSet
 from toolkit.source import Resolved
 from toolkit.view.corpus import Scanned, Stop
 from toolkit.whole_corpus.expressions import names_of, reference
@@ -63,7 +57,7 @@ class MixNames:
         """Return True if a condition depends on the label."""
         try:
             keys, parameters = expressions.keys_in(text), self.parameters_of(text)
-        except ExpressionError:  # which is told by who reads it
+        except expression_tree.ExpressionError:  # which is told by who reads it
             return False
         return bool(self.label) and (LABEL in keys or any(len(values) > 1 for values in parameters.values()))
 
@@ -74,7 +68,7 @@ class MixNames:
 
 def condition_of(
     text: str,
-    names: Mapping[str, Name],
+    names: Mapping[str, checker.Name],
     arguments: tuple[str, ...] = (),
     label: str | None = None,
     parameters: Parameters | None = None,
@@ -97,28 +91,28 @@ def condition_of(
         compiler = Compiler(names, arguments, translates=False)
         if label:
             compiler.label(label)
-        (rule,) = read_rules(ConfigNode([{"keep": "True", "name": FILTER}], FILTER))
+        (rule,) = reading.read_rules(ConfigNode([{"keep": "True", "name": FILTER}], FILTER))
         names = compiler.names_for(msgspec.structs.replace(rule, parameters=parameters or {}))
     try:
         parts = _nullable_paths(text, names)
-        check_condition(text, names, frozenset(parts))
-    except ExpressionError as error:
+        expressions.check_condition(text, names, frozenset(parts))
+    except expression_tree.ExpressionError as error:
         raise ConfigError(f"{FILTER}: {error}") from None
-    with suppress(ExpressionError):
-        check_condition(text, names)
+    with suppress(expression_tree.ExpressionError):
+        expressions.check_condition(text, names)
         return text
     return " and ".join([*(f"{part} is not None" for part in parts), f"({text})"])
 
 
-def _nullable_paths(text: str, names: Mapping[str, Name]) -> list[str]:
+def _nullable_paths(text: str, names: Mapping[str, checker.Name]) -> list[str]:
     """Return the attributes of a condition, with parts, without null tests."""
     tested = {
         ast.unparse(node.left)
-        for node in ast.walk(parse(text))
+        for node in ast.walk(expression_tree.parse(text))
         if isinstance(node, ast.Compare) and any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops)
     }
     parts: dict[str, None] = {}
-    for path in paths_in(text, names):
+    for path in expressions.paths_in(text, names):
         split = path.split(".")
         parts |= dict.fromkeys(".".join(split[: i + 1]) for i in range(len(split)))
     return [part for part in parts if part not in tested]
@@ -169,32 +163,36 @@ class DatasetQuestion:
         if condition:
             parameters = mix.parameters_of(condition)
             condition = condition_of(condition, self._names, self._arguments, self._label, parameters)
-            (rule,) = read_rules(ConfigNode([{"keep": condition, "name": FILTER}], FILTER))
+            (rule,) = reading.read_rules(ConfigNode([{"keep": condition, "name": FILTER}], FILTER))
             self._filter = [msgspec.structs.replace(rule, parameters=parameters)]
         stream = msgspec.structs.replace(JoinedDataset.over(resolved.stream.dataset), own=own)
         self._rows, self._max = Resolved(stream, resolved.shards, self._sets), max_bytes
         self._sort_text, self._sort, self._score = sort, None, None
         if sort:
             self._sort = score_of(self._resolved(SORT, sort), sort, self._names)
-            self._score = compile_function(self._sort.code, self._arguments)
+            self._score = compiling.compile_function(self._sort.code, self._arguments)
         self.reads_documents = self._rules().needs.documents or not self._sets
 
     def _resolved(self, label: str, text: str) -> str:
         """Return an expression, resolved from ``SET.KEY[.field]``."""
         try:
             return (reference(text, self._sets, self._names) or text) if text else ""
-        except ExpressionError as error:
+        except expression_tree.ExpressionError as error:
             raise ConfigError(f"{label}: {error}") from None
 
-    def _rules(self) -> RuleSet:
-        rules = RuleSet(self._filter, self._names, self._arguments, self._label)
+    def _rules(self) -> ruleset.RuleSet:
+        rules = ruleset.RuleSet(self._filter, self._names, self._arguments, self._label)
         needs = rules.needs
         needs.source = True  # or a document of another file might be taken for one of this
         if self._sort:
             for name in self._sort.names:
                 needs.fields.pop(name, None)  # all of it
             needs.keys.update(self._sort.names)
-            paths = {path for path in paths_in(self._sort.text, self._names) if path.partition(".")[0] == "document"}
+            paths = {
+                path
+                for path in expressions.paths_in(self._sort.text, self._names)
+                if path.partition(".")[0] == "document"
+            }
             needs.documents |= METADATA in self._sort.names or not paths <= _TOLD
         return rules
 
@@ -235,7 +233,7 @@ def score(function: Callable[..., Any], values: Sequence[Any], text: str) -> flo
     raise ConfigError(f"{SORT}: `{text}`: expected a number, or null, got {result!r}")
 
 
-def score_of(expression: str, text: str, names: Mapping[str, Name]) -> Expression:
+def score_of(expression: str, text: str, names: Mapping[str, checker.Name]) -> expressions.Expression:
     """Return a checked expression for scores.
 
     Args:
@@ -247,8 +245,8 @@ def score_of(expression: str, text: str, names: Mapping[str, Name]) -> Expressio
         ConfigError: if it gives something else.
     """
     try:
-        result = check(expression, names)
-    except ExpressionError as error:
+        result = expressions.check(expression, names)
+    except expression_tree.ExpressionError as error:
         raise ConfigError(f"{SORT}: {error}") from None
     inner = result.type.not_null
     if inner.kind not in ("int", "float", "any", "null"):
@@ -281,7 +279,7 @@ def _sets_read(
             hint = did_you_mean(unknown[0], sorted(keys)) or f"; there are: {', '.join(sorted(keys)) or 'none'}"
             raise ConfigError(f"{label}: expected a key of a set, got {unknown[0]!r}{mix.renamed(unknown[0]) or hint}")
         return dict.fromkeys([*from_mix, *results], True)
-    except ExpressionError as error:
+    except expression_tree.ExpressionError as error:
         message = str(error).replace("say which: `attributes: [SET]`", "switch on the one that is meant, and no other")
         named = next((f"{name}." for name in joined if "-" in name and f"{name}." in text), None)
         if named:
@@ -292,7 +290,7 @@ def _sets_read(
 def _of_mix(text: str, sets: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Return the keys of an expression by set, if unambiguous."""
     results: dict[str, list[str]] = {}
-    with suppress(ExpressionError):  # which is told by who reads it
+    with suppress(expression_tree.ExpressionError):  # which is told by who reads it
         for key in sorted(expressions.keys_in(text)):
             owners = [name for name, keys in sets.items() if key in keys]
             if len(owners) == 1:

@@ -7,11 +7,8 @@ from typing import Any
 
 import msgspec
 
-from toolkit.data import chosen_text
-from toolkit.data.chosen_text import TextDocument
+from toolkit.data import chosen_text, own_types, schema
 from toolkit.data.documents import Document
-from toolkit.data.own_types import OwnTypes
-from toolkit.data.schema import ANY, SPANS, Type
 from toolkit.errors import ConfigError, DataError
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
 from toolkit.rules import expressions
@@ -106,7 +103,7 @@ class Checked:
     expression: Expression
 
 
-def names_of(sets: Iterable[JoinedSet], own: OwnTypes | None) -> dict[str, Name]:
+def names_of(sets: Iterable[JoinedSet], own: own_types.OwnTypes | None) -> dict[str, Name]:
     """Return the names for expressions: as rules do, and the text of the document."""
     names = names_for_rules(sets, own)
     if names["document"].code == "document":
@@ -114,7 +111,7 @@ def names_of(sets: Iterable[JoinedSet], own: OwnTypes | None) -> dict[str, Name]
     return names
 
 
-def checked(name: str, query: Query, sets: Sequence[JoinedSet], own: OwnTypes | None, place: str) -> Checked:
+def checked(name: str, query: Query, sets: Sequence[JoinedSet], own: own_types.OwnTypes | None, place: str) -> Checked:
     """Check an expression against the types of sets and documents.
 
     Raises:
@@ -155,16 +152,16 @@ def reference(text: str, sets: Iterable[JoinedSet], names: Mapping[str, Name]) -
     return result
 
 
-def _fits(kind: str, type_: Type) -> bool:
+def _fits(kind: str, type_: schema.Type) -> bool:
     inner = type_.not_null
-    if ANY in (type_, inner) or kind in ("condition", "value"):
+    if schema.ANY in (type_, inner) or kind in ("condition", "value"):
         return True
     if kind == "number" or (kind == "order" and inner.kind != "str"):
         return type_.kind in _NUMBERS
     if kind == "order":
         return True
     if kind == "spans":
-        return inner == SPANS
+        return inner == schema.SPANS
     if kind == "score":
         return inner is not None and inner.kind in (*_NUMBERS, "null")
     return inner is not None and inner.kind in ("str", "null")
@@ -205,7 +202,7 @@ class Evaluator:
         if self._text is None:
             return document
         text = _run(*self._text, values, document)
-        return None if text is None else TextDocument(document, text)
+        return None if text is None else chosen_text.TextDocument(document, text)
 
     def competes(self, values: Sequence[Any], document: Document) -> bool:
         """Return True if a document is compared."""
@@ -231,7 +228,7 @@ class Evaluator:
         for number, (document, values) in enumerate(zip(documents, rows, strict=True), first + 1):
             try:
                 chosen_document = self.chosen(values, document)
-                chosen.append(chosen_document or TextDocument(document, ""))
+                chosen.append(chosen_document or chosen_text.TextDocument(document, ""))
                 competes.append(chosen_document is not None and self.competes(values, chosen_document))
                 columns.append(self.values(values, chosen[-1]) if competes[-1] else blank)
             except DataError as error:

@@ -16,16 +16,10 @@ from toolkit.errors import DataError, StaleError, ToolkitError
 from toolkit.execution.executors import Report, Run, Task
 from toolkit.execution.grouped import ShardDone
 from toolkit.execution.progress import Share
-from toolkit.records import sets
-from toolkit.records.sets import ShardAttributes
-from toolkit.records.takedown import takedown_of, without_nulls
+from toolkit.records import sets, takedown
 from toolkit.rules.text_edits import PlaceMap, edits_in, in_whole
-from toolkit.storage import store_of
+from toolkit.storage import json_files, outputs, paths, store_of, threads
 from toolkit.storage.artifact import State, state
-from toolkit.storage.json_files import json_digest
-from toolkit.storage.outputs import RowOutput
-from toolkit.storage.paths import join, list_files, listing_cache, remove_tree
-from toolkit.storage.threads import for_each
 from toolkit.tag.declared import digest_of
 from toolkit.text.editing import Edit
 from toolkit.whole_corpus import records, sign
@@ -42,8 +36,8 @@ def signed_shards(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> list
     """
     listed = [(other, shard) for other in entry.against for shard in other.shards()]
     listed += [(dataset, shard) for shard in shards]
-    with listing_cache(*(folder_of(where, entry) for where in (*entry.against, dataset))):
-        results = for_each(lambda item: records.load_signatures(item[0], entry.set, item[1]), listed)
+    with paths.listing_cache(*(folder_of(where, entry) for where in (*entry.against, dataset))):
+        results = threads.for_each(lambda item: records.load_signatures(item[0], entry.set, item[1]), listed)
     if missing := [shard for (_, shard), record in zip(listed, results, strict=True) if record is None]:
         raise DataError(
             f"expected the signatures of all shards, got none of {missing[0]}"
@@ -88,7 +82,7 @@ def resolution_state(entry: Entry, resolution: records.Resolution | None, key: s
 
 def _files_of(folder: str) -> str:
     """Return a digest of the names of the files of fates: to read, a shard without one has no finds."""
-    return json_digest(list(list_files(folder)))
+    return json_files.json_digest(list(paths.list_files(folder)))
 
 
 def resolve(
@@ -105,7 +99,7 @@ def resolve(
     kind = entry.configured()
     state_of_old = resolution_state(entry, old, key, folder)
     if state_of_old.changed == "files":
-        remove_tree(folder)  # what is left of it may be of no use
+        paths.remove_tree(folder)  # what is left of it may be of no use
     elif old and state_of_old.is_done and not refit:
         return old
     reads = {name: digest_of(sets.load_schema(dataset, name)) for name in entry.reads}
@@ -113,7 +107,7 @@ def resolve(
         shards=list(signed),
         folder=folder,
         home=records.set_folder(dataset, entry.set),
-        settings=json_digest([entry.recorded, reads]),
+        settings=json_files.json_digest([entry.recorded, reads]),
         refit=refit,
         memory=entry.memory,
         run=run,
@@ -121,7 +115,7 @@ def resolve(
     result = kind.resolve(work)
     for name in store_of(folder).folders(folder):
         if name.startswith(records.SCRATCH):  # of attempts with another memory, too
-            remove_tree(join(folder, name))
+            paths.remove_tree(paths.join(folder, name))
     new = records.Resolution(
         key=key,
         counts=result.counts,
@@ -148,8 +142,8 @@ def resolve(
 def _remove_other_fates(dataset: Dataset, set_name: str, folder: str) -> None:
     above = records.set_folder(dataset, set_name)
     for name in store_of(above).folders(above):
-        if name.startswith(records.DECISIONS) and join(above, name) != folder:
-            remove_tree(join(above, name))
+        if name.startswith(records.DECISIONS) and paths.join(above, name) != folder:
+            paths.remove_tree(paths.join(above, name))
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -186,7 +180,7 @@ def attributes_of(work: SetWriteTask, *, quick: bool = False, learn: bool = Fals
     """Return the state of the attributes of a shard; `quick` and `learn` as of `ShardAttributes.state`."""
     dataset, shard, entry = work.dataset, work.shard, work.entry
     documents = row_index.current(dataset, shard)
-    attributes = ShardAttributes(dataset, entry.set, shard, documents)
+    attributes = sets.ShardAttributes(dataset, entry.set, shard, documents)
     return attributes.state(entry.recorded, entry.reads, quick=quick, learn=learn)
 
 
@@ -211,7 +205,7 @@ def works_to_write(
         return ShardDone(shard=shard.shard, documents=shard.record.rows) if is_done else None
 
     with dataset.listing_cache({entry.set, *entry.reads}):
-        before = for_each(as_it_was, zip(works, own, strict=True))
+        before = threads.for_each(as_it_was, zip(works, own, strict=True))
     return [
         Task(
             dataset.attribute_path(entry.set, work.shard),
@@ -239,15 +233,15 @@ def write_shard(work: SetWriteTask, report: Report) -> ShardDone:
     path = dataset.attribute_path(entry.set, shard)
     sets.forget(dataset, entry.set, shard)
     values = iter(entry.configured().values(signed, work.fates))
-    if takedown_of(dataset) and (own := sets.load_schema(dataset, entry.set)):
-        values = without_nulls(values, own.types()[entry.key])  # listed documents are not compared
+    if takedown.takedown_of(dataset) and (own := sets.load_schema(dataset, entry.set)):
+        values = takedown.without_nulls(values, own.types()[entry.key])  # listed documents are not compared
     if edits_in(entry.text):
         type_ = schema.from_annotation(entry.configured().value_type(), entry.place)
         values = _in_whole(values, edits_of(signed), type_) if schema.has_spans(type_) else values
     names = names_of(signed.folder, shard)
     middle = b',"attributes":{' + _ENCODER.encode(entry.key) + b":"
     share = Share(report, record.rows, record.input.size)
-    with RowOutput(path) as output:
+    with outputs.RowOutput(path) as output:
         while some := [*islice(values, _ROWS)]:
             encoded = zip(islice(names, len(some)), _ENCODER.encode_lines(some).split(b"\n")[:-1], strict=True)
             output.write_rows([b"%b%b%b}}" % (name[:-1], middle, value) for name, value in encoded])
@@ -287,7 +281,7 @@ def states_of(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: b
         shards: Shards to check.
         whole: True if these are all shards of the resolution; otherwise the others count as unchanged.
     """
-    with dataset.listing_cache({entry.set, *entry.reads}), listing_cache(sign.folder_of(dataset, entry)):
+    with dataset.listing_cache({entry.set, *entry.reads}), paths.listing_cache(sign.folder_of(dataset, entry)):
         return _look(dataset, entry, shards, whole=whole)
 
 
@@ -303,7 +297,7 @@ def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool)
 
     results = {
         shard: "" if is_signed else UNSIGNED
-        for shard, is_signed in zip(shards, for_each(is_signed, shards), strict=True)
+        for shard, is_signed in zip(shards, threads.for_each(is_signed, shards), strict=True)
     }
     if resolution is None or any(results.values()):
         return {shard: why or UNRESOLVED for shard, why in results.items()}
@@ -325,7 +319,7 @@ def _look(dataset: Dataset, entry: Entry, shards: Sequence[str], *, whole: bool)
     if not resolved:
         return dict.fromkeys(shards, UNRESOLVED)
     works = _to_write(dataset, entry, [signed_shard for signed_shard in signed if signed_shard.own], fates)
-    states = for_each(attributes_of, works)
+    states = threads.for_each(attributes_of, works)
     return {work.shard: "" if state.is_done else UNWRITTEN for work, state in zip(works, states, strict=True)}
 
 

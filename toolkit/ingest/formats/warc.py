@@ -15,10 +15,8 @@ from toolkit.config.settings import plain
 from toolkit.errors import ConfigError, DataError
 from toolkit.execution.pool import Isolated, Lost
 from toolkit.ingest.reader import Draft, Input, Reader
+from toolkit.ingest.web import html, http, records
 from toolkit.ingest.web.extractor import DEFAULT, EXTRACTORS, ExtractorSpec, ReadPage, SentPage, page_reader
-from toolkit.ingest.web.html import is_binary, parse_content_type, sniff_type
-from toolkit.ingest.web.http import Response, TooLarge, UnknownCoding, decode_body, http_date, parse_response
-from toolkit.ingest.web.records import Record, is_sound, sound_records
 from toolkit.storage_options import Size
 
 HTML = ("text/html", "application/xhtml+xml")
@@ -141,12 +139,12 @@ class Warc(Reader):
             extract, *extras = [
                 stack.enter_context(Isolated(functools.partial(page_reader, spec), self.timeout)) for spec in specs
             ]
-            for record in sound_records(source, large=True):
+            for record in records.sound_records(source, large=True):
                 number += 1
                 url = record.fields.get("warc-target-uri")
                 try:
                     answer = self._answer(record, source.counts)
-                    if answer is None or not is_sound(record, number, source):
+                    if answer is None or not records.is_sound(record, number, source):
                         continue
                     page = self._page(answer, limit, source.counts, url)
                     result = extract(page)
@@ -171,7 +169,7 @@ class Warc(Reader):
                     number=number,
                     id=record.id,
                     added=record.date,
-                    created=http_date(answer.last("date"), record.date) or record.date,
+                    created=http.http_date(answer.last("date"), record.date) or record.date,
                     metadata={
                         "warc_headers": record.headers,
                         "http": {
@@ -192,7 +190,7 @@ class Warc(Reader):
             )
             raise DataError(message, path=source.path)
 
-    def _answer(self, record: Record, counts: Counter[str]) -> Response | None:
+    def _answer(self, record: records.Record, counts: Counter[str]) -> http.Response | None:
         """Return the answer of a server, or a crawler's file; None for a record of another type.
 
         Raises:
@@ -204,38 +202,38 @@ class Warc(Reader):
         if record.block is None:
             raise _LeftOut("too_large")
         if record.type == "resource":
-            return Response(0, {"content-type": [record.fields.get("content-type", "")]}, record.block)
-        answer = parse_response(record.block)
+            return http.Response(0, {"content-type": [record.fields.get("content-type", "")]}, record.block)
+        answer = http.parse_response(record.block)
         if answer is None:
             raise _LeftOut("not_http")
         if answer.status not in self.status:
             raise _LeftOut(f"status.{answer.status}")
         return answer
 
-    def _page(self, answer: Response, limit: int, counts: Counter[str], url: str | None) -> SentPage:
+    def _page(self, answer: http.Response, limit: int, counts: Counter[str], url: str | None) -> SentPage:
         """Return the page in an answer.
 
         Raises:
             _LeftOut: if there is none.
         """
-        kind, charset = parse_content_type(answer.last("content-type"))
+        kind, charset = html.parse_content_type(answer.last("content-type"))
         if kind and kind not in self.content_types:
             raise _LeftOut(f"content_type.{kind}")
         try:
-            body, notes = decode_body(answer, limit)
-        except TooLarge:
+            body, notes = http.decode_body(answer, limit)
+        except http.TooLarge:
             raise _LeftOut("too_large") from None
-        except UnknownCoding as coding:
+        except http.UnknownCoding as coding:
             raise _LeftOut(f"content_encoding.{coding}") from None
         counts.update(f"http.{note}" for note in notes)
         if not kind:
             counts["content_type.missing"] += 1
-            kind = sniff_type(body)
+            kind = html.sniff_type(body)
             if kind not in self.content_types:
                 raise _LeftOut(f"content_type.{kind}")
         if not body:
             raise _LeftOut("empty")
-        if is_binary(body, charset):
+        if html.is_binary(body, charset):
             raise _LeftOut("binary")
         return SentPage(body, charset, kind in HTML, url, answer.headers)
 

@@ -9,10 +9,8 @@ from typing import IO, Any
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import schema
+from toolkit.data import metadata_fields, schema
 from toolkit.data.documents import DocumentRow
-from toolkit.data.metadata_fields import FieldCounts, paths_in
-from toolkit.data.schema import Type
 from toolkit.errors import DataError
 from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reader import SAMPLE, SAMPLE_BYTES, EndOfSample, Input, Rejects, Sample
@@ -106,9 +104,9 @@ def _preview(work: InputToIngest, count: int, open_: Callable[[], IO[bytes]]) ->
             lines.append(row.line)
             if (size := size + len(row.line)) > SAMPLE_BYTES:
                 break
-    paths = FieldCounts()
+    paths = metadata_fields.FieldCounts()
     for line in lines:
-        paths.add(paths_in(line))
+        paths.add(metadata_fields.paths_in(line))
     return Preview(
         input=work.path,
         format=common.format,
@@ -121,7 +119,7 @@ def _preview(work: InputToIngest, count: int, open_: Callable[[], IO[bytes]]) ->
 
 
 def _fields(lines: list[bytes]) -> list[Field]:
-    types: dict[str, Type] = {}
+    types: dict[str, schema.Type] = {}
     counts: dict[str, int] = {}
     for line in lines:
         for name, value in _flat(msgspec.json.decode(line)):

@@ -18,24 +18,20 @@ from typing import IO, NamedTuple, cast
 import xxhash
 
 from toolkit.errors import DataError, amount
-from toolkit.ingest.plan import InputFile, InputToIngest
-from toolkit.ingest.reader import Input, Rejects
+from toolkit.ingest import plan, reader, section
 from toolkit.ingest.reading.input_bytes import Blocks, DownloadCache, InputBytes, Members
 from toolkit.ingest.reading.rows import InputRows, OutputRow
-from toolkit.ingest.section import Entry
 from toolkit.records.ingested import InputOfPack
 from toolkit.records.left_out import LeftOutOutput
 from toolkit.records.takedown import takedown_of
-from toolkit.storage import Stat
+from toolkit.storage import Stat, paths, threads
 from toolkit.storage import compression as compressions
-from toolkit.storage.paths import stat_each
-from toolkit.storage.threads import REQUESTS
 
 AHEAD_BYTES = 1 << 24
 """Of inputs that are fetched while another one is read, at most."""
 
 
-def _selected(file: InputFile, rate: float | None) -> InputBytes:
+def _selected(file: plan.InputFile, rate: float | None) -> InputBytes:
     """Return the records of a pack; what fetches them is imported where there is one."""
     from toolkit.ingest.index.ranges import RecordBytes
 
@@ -60,10 +56,10 @@ class Sources:
 
     def __init__(
         self,
-        work: InputToIngest,
+        work: plan.InputToIngest,
         stats: Sequence[Stat],
         keep: DownloadCache | None,
-        rejects: Rejects | None,
+        rejects: reader.Rejects | None,
         left_out: LeftOutOutput | None = None,
     ) -> None:
         self.counts: Counter[str] = Counter()
@@ -113,11 +109,11 @@ class Sources:
             wait = f"the other inputs of {self._work.name} wait until that is corrected: they share a shard"
             raise DataError("\n".join([*map(str, faults), wait]))
 
-    def _of(self, file: InputFile, opened: InputBytes, faults: Sequence[DataError]) -> Iterator[OutputRow]:
+    def _of(self, file: plan.InputFile, opened: InputBytes, faults: Sequence[DataError]) -> Iterator[OutputRow]:
         """Yield the documents of an input; none behind a fault."""
         damage = None if file.selected else find_damage(self._work.entry, opened.open)
         open_ = opened.open if damage is None else partial(open_undamaged, opened.open, damage)
-        source = Input(file.path, self._common.source, self._work.max_document_bytes, self._rejects, open_)
+        source = reader.Input(file.path, self._common.source, self._work.max_document_bytes, self._rejects, open_)
         if file.selected:
             opened.source = source
         elif self._reader.RECORDS:
@@ -151,7 +147,7 @@ class Sources:
         fetched = pending_bytes = 0
         with ExitStack() as stack:
             for number, current in enumerate(self._bytes):
-                while fetched < len(self._bytes) and fetched < number + REQUESTS:
+                while fetched < len(self._bytes) and fetched < number + threads.REQUESTS:
                     size = self._stats[fetched].size
                     if fetched > number and pending_bytes + size > AHEAD_BYTES:
                         break
@@ -169,7 +165,7 @@ class Sources:
             for file, was, input_bytes in zip(self._work.files, self._stats, self._bytes, strict=True)
             if input_bytes.can_change
         ]
-        now = stat_each([file.path for file, _ in looked])
+        now = paths.stat_each([file.path for file, _ in looked])
         message = (
             "expected a file that does not change while it is read, got one that has changed; run "
             "again when no program writes to it"
@@ -222,7 +218,7 @@ class Damage(NamedTuple):
     truncated: bool
 
 
-def find_damage(entry: Entry, open_: Callable[[], IO[bytes]]) -> Damage | None:
+def find_damage(entry: section.Entry, open_: Callable[[], IO[bytes]]) -> Damage | None:
     """Return the damage of a compressed file with a sound part; None of a sound one, and of any other.
 
     Args:

@@ -18,9 +18,7 @@ from toolkit.learn.annotate import prompt as prompts
 from toolkit.learn.annotate.answers import TRUNCATED, Annotation, Answer, AnswerCache, Status
 from toolkit.learn.annotate.outcomes import CAUSES, choice_of, finish_cause
 from toolkit.session import cached, current
-from toolkit.storage import store_of
-from toolkit.storage.models import Model
-from toolkit.storage.paths import join
+from toolkit.storage import models, paths, store_of
 from toolkit.tag.tagger import Added, Neutral, Tagger
 from toolkit.text.tokens import load_tokenizer
 
@@ -121,7 +119,7 @@ class Annotator(Tagger):
     samples: Count = 1
     sampling: dict[str, Any] = {}
     window: prompts.Windows | None = None
-    tokenizer: Model | None = None
+    tokenizer: models.Model | None = None
     score: prompts.ScoreForm | None = None
     label: prompts.LabelForm | None = None
     scale: Annotated[ScaleOption, Added] = None
@@ -276,7 +274,7 @@ class Annotator(Tagger):
 
 def answers_folder(dataset: Dataset) -> str:
     """Return the folder of the answers, unless a set names one: beside the records."""
-    return join(dataset.bookkeeping, "answers")
+    return paths.join(dataset.bookkeeping, "answers")
 
 
 def check_address(address: str) -> str:

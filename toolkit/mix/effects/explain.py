@@ -25,10 +25,8 @@ from toolkit.mix.effects.counts import NO_LABEL
 from toolkit.mix.effects.preview import blocks
 from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, JointBlock, at_document, inputs_of, joint_rows, plain_values
 from toolkit.records.left_out import is_called
-from toolkit.rules.expression_tree import parse
-from toolkit.rules.expressions import paths_in
+from toolkit.rules import expression_tree, expressions, ruleset
 from toolkit.rules.rule import LABEL, CompiledRule, Role
-from toolkit.rules.ruleset import RuleSet
 from toolkit.session import Session, current
 from toolkit.storage import ephemeral
 from toolkit.storage.reading import lines_at
@@ -268,7 +266,7 @@ class _Samples:
         ]
 
 
-def _concerned(rules: RuleSet, document: Document, values: list[Any], past_end: PastEnd) -> list[int]:
+def _concerned(rules: ruleset.RuleSet, document: Document, values: list[Any], past_end: PastEnd) -> list[int]:
     """Return the indexes of the rules with an effect on a document."""
     outcome = rules.decide(*values)
     if isinstance(outcome, int):
@@ -280,7 +278,7 @@ def _concerned(rules: RuleSet, document: Document, values: list[Any], past_end: 
 
 
 def _explain(
-    work: ShardToMix, rules: RuleSet, document: Document, number: int, values: list[Any], deciding: int
+    work: ShardToMix, rules: ruleset.RuleSet, document: Document, number: int, values: list[Any], deciding: int
 ) -> Explanation:
     outcome = rules.decide(*values)
     last = outcome if isinstance(outcome, int) else len(rules.rules)
@@ -313,7 +311,7 @@ def _explain(
     )
 
 
-def _routing(rules: RuleSet, i: int, folder: str | None, values: list[Any]) -> str:
+def _routing(rules: ruleset.RuleSet, i: int, folder: str | None, values: list[Any]) -> str:
     """Return the verdict of a `route` rule with a true condition. The first one decides."""
     if i not in rules.applied(*values):
         return "routes nothing: an earlier rule has routed it"
@@ -329,9 +327,9 @@ def _reason(rule: CompiledRule, values: list[Any]) -> RuleStep:
         return RuleStep(written.name, rule.verdict(values), plain(watched))
     parts = dict.fromkeys(
         (ast.unparse(part), truth)
-        for part, truth in _deciding(rule, parse(written.expression), values, truth=not written.KEEPS)
+        for part, truth in _deciding(rule, expression_tree.parse(written.expression), values, truth=not written.KEEPS)
     )
-    paths = [path for part, _ in parts for path in paths_in(part, rule.names)]
+    paths = [path for part, _ in parts for path in expressions.paths_in(part, rule.names)]
     verdict = " and ".join(f"`{part}` is {str(truth).lower()}" for part, truth in parts)
     return RuleStep(written.name, verdict, plain({path: watched[path] for path in paths if path in watched}))
 
@@ -518,7 +516,7 @@ class _Fate(NamedTuple):
     """The fate of a document in a mix: the rule that drops it, None if it stays; and what the rules see."""
 
     work: ShardToMix
-    rules: RuleSet
+    rules: ruleset.RuleSet
     dropped: int | None
     values: tuple[Any, ...]
 

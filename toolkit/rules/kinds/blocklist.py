@@ -10,14 +10,12 @@ import msgspec
 from toolkit.config.settings import ConfigNode
 from toolkit.data.metadata_fields import path_of
 from toolkit.errors import ConfigError
-from toolkit.rules import expressions
-from toolkit.rules.blocklist import Entries, Watch
-from toolkit.rules.rule import CompiledRule, Compiler, Form, Role, Rule, Values, refused
+from toolkit.rules import blocklist, expressions, rule
 from toolkit.storage.paths import expand
 from toolkit.storage.reading import content_digest
 
 
-class BlocklistForm(Form):
+class BlocklistForm(rule.Form):
     """``{drop: blocklist, files: takedowns.txt}`` drops the documents that the files list by id, host or URL.
 
     Attributes:
@@ -29,13 +27,13 @@ class BlocklistForm(Form):
 
     drop: str
     files: str | Annotated[list[str], msgspec.Meta(min_length=1)]
-    entries: Entries = "any"
+    entries: blocklist.Entries = "any"
     url: str = ""
 
     KEY = "drop"
     WORD = "blocklist"
 
-    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[rule.Rule]:
         patterns = [self.files] if isinstance(self.files, str) else self.files
         if self.url and path_of(self.url) is None:
             raise place.error(("url",), f"expected a field (`metadata.url`, `document.url`), got {self.url!r}")
@@ -65,7 +63,7 @@ def _expanded(pattern: str, base: str, place: ConfigNode) -> list[str]:
         raise place.error(("files",), str(error)) from None
 
 
-class Blocklist(Rule):
+class Blocklist(rule.Rule):
     """The rule.
 
     Attributes:
@@ -77,21 +75,21 @@ class Blocklist(Rule):
     """
 
     files: dict[str, str]
-    entries: Entries = "any"
+    entries: blocklist.Entries = "any"
     url: str = ""
     cleared: bool = False
 
     FORM = BlocklistForm
-    ROLE = Role.DROPS
+    ROLE = rule.Role.DROPS
 
     def recorded(self) -> dict[str, Any]:
         return super().recorded() | {"files": list(self.files.values())}
 
-    def compile(self, compiler: Compiler) -> CompiledRule:
-        watch = Watch(self.files, self.entries, self.url, cleared=self.cleared)
+    def compile(self, compiler: rule.Compiler) -> rule.CompiledRule:
+        watch = blocklist.Watch(self.files, self.entries, self.url, cleared=self.cleared)
         names = compiler.names_for(self)
         if self.url and (fault := expressions.absent(self.url.split("."), compiler.names)):
-            raise refused(self, f"url: {fault}")
+            raise rule.refused(self, f"url: {fault}")
         compiler.needs.source = True
         compiler.needs.documents |= watch.list.needs_url
         plain = compiler.decision_by_code(self, names, compiler.called(watch))
@@ -99,13 +97,13 @@ class Blocklist(Rule):
 
 
 @dataclass(frozen=True, eq=False)
-class Listed(CompiledRule):
+class Listed(rule.CompiledRule):
     """Drops listed documents."""
 
-    watch: Watch
+    watch: blocklist.Watch
 
-    def watches(self) -> Watch | None:
+    def watches(self) -> blocklist.Watch | None:
         return None if self.watch.cleared else self.watch
 
-    def watched(self, values: Values) -> dict[str, Any]:
+    def watched(self, values: rule.Values) -> dict[str, Any]:
         return super().watched(values) | {"entries": self.watch.entries_of(values[-1])}

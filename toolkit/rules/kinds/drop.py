@@ -13,17 +13,15 @@ import msgspec
 
 from toolkit.config.settings import ConfigNode, Description
 from toolkit.errors import ConfigError
-from toolkit.rules import filters
-from toolkit.rules.checker import Name
+from toolkit.rules import checker, filters, rule
 from toolkit.rules.filters import Syntax
-from toolkit.rules.rule import CompiledRule, Compiler, Foreign, Form, Role, Rule, document_hash, of_joined, refused
 
 Patterns = Annotated[
     str | list[str], Description(description="an expression; with `syntax` a pattern, or a list of patterns")
 ]
 
 
-class PatternForm(Form, kw_only=True):
+class PatternForm(rule.Form, kw_only=True):
     """The common options of `drop` and `keep` in YAML.
 
     Attributes:
@@ -34,7 +32,7 @@ class PatternForm(Form, kw_only=True):
     syntax: Syntax | None = None
     strict: bool = False
 
-    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[rule.Rule]:
         kind, option = (Keep if self.KEY == "keep" else Drop), getattr(self, self.KEY)
         if isinstance(option, list) and not (self.syntax and option):
             raise place.error(
@@ -70,7 +68,7 @@ class KeepForm(PatternForm):
     KEY = "keep"
 
 
-class Drop(Rule):
+class Drop(rule.Rule):
     """The rule `drop`.
 
     Attributes:
@@ -83,19 +81,19 @@ class Drop(Rule):
     syntax: Literal["", "jsonpath", "jq"] = ""
     strict: bool = False
 
-    FORM: ClassVar[type[Form]] = DropForm
-    ROLE = Role.DROPS
+    FORM: ClassVar[type[rule.Form]] = DropForm
+    ROLE = rule.Role.DROPS
 
     @property
-    def foreign(self) -> Foreign | None:
+    def foreign(self) -> rule.Foreign | None:
         if not self.syntax:
             return None
-        return Foreign(self.syntax, self.patterns, match=True, keeps=self.KEEPS, strict=self.strict)
+        return rule.Foreign(self.syntax, self.patterns, match=True, keeps=self.KEEPS, strict=self.strict)
 
     def strictly(self) -> Self:
         return msgspec.structs.replace(self, strict=True) if self.syntax == "jsonpath" else self
 
-    def doubts(self, compiler: Compiler) -> list[str]:
+    def doubts(self, compiler: rule.Compiler) -> list[str]:
         """Return the conditions sensitive to 1 and 1.0. They are two numbers to Dolma's JSONPath."""
         if self.syntax != "jsonpath" or self.strict:
             return []
@@ -105,18 +103,18 @@ class Drop(Rule):
         return [
             f"({compiler.checked(self, compiler.names, item).code})"
             if isinstance(item, str)
-            else compiler.called(of_joined(item))
+            else compiler.called(rule.of_joined(item))
             for item in results
         ]
 
-    def compile(self, compiler: Compiler) -> CompiledRule:
+    def compile(self, compiler: rule.Compiler) -> rule.CompiledRule:
         if not self.syntax:
             return compiler.decision(self, f"not ({self.expression})" if self.KEEPS else self.expression)
         names = compiler.names_for(self)
         code = " or ".join(self._matched(compiler, names, pattern, self.syntax) for pattern in self.patterns)
         return compiler.decision_by_code(self, names, f"{'not ' if self.KEEPS else ''}({code})")
 
-    def _matched(self, compiler: Compiler, names: dict[str, Name], pattern: str, syntax: Syntax) -> str:
+    def _matched(self, compiler: rule.Compiler, names: dict[str, checker.Name], pattern: str, syntax: Syntax) -> str:
         """Return the code of a match, an expression if possible."""
         try:
             own = compiler.translates and not self.strict
@@ -125,19 +123,19 @@ class Drop(Rule):
                 return f"({compiler.checked(self, names, text).code})"
             result = filters.matcher(pattern, syntax, strict=self.strict, exclude=not self.KEEPS)
         except ConfigError as error:
-            raise refused(self, error) from None
+            raise rule.refused(self, error) from None
         compiler.needs.run_by_library(pattern)
-        return compiler.called(of_joined(result))
+        return compiler.called(rule.of_joined(result))
 
 
 class Keep(Drop):
     """The rule `keep`: as `Drop`, of the documents that the expression or the patterns do not tell."""
 
-    FORM: ClassVar[type[Form]] = KeepForm
+    FORM: ClassVar[type[rule.Form]] = KeepForm
     KEEPS = True
 
 
-class AnnotateForm(Form):
+class AnnotateForm(rule.Form):
     """``{annotate: short, when: E}`` adds an annotation to the documents for which E is true.
 
     Attributes:
@@ -150,23 +148,23 @@ class AnnotateForm(Form):
 
     KEY = "annotate"
 
-    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[rule.Rule]:
         return [Annotate(name=self.name or self.annotate, expression=self.when, annotation=self.annotate)]
 
 
-class Annotate(Rule):
+class Annotate(rule.Rule):
     """The rule `annotate`: adds `annotation` where `expression` is true."""
 
     annotation: str
 
     FORM = AnnotateForm
-    ROLE = Role.ANNOTATES
+    ROLE = rule.Role.ANNOTATES
 
-    def compile(self, compiler: Compiler) -> CompiledRule:
+    def compile(self, compiler: rule.Compiler) -> rule.CompiledRule:
         return compiler.decision(self, self.expression)
 
 
-class SampleForm(Form):
+class SampleForm(rule.Form):
     """``sample: 0.1`` keeps a tenth of the documents, the same ones everywhere; each label can have its own share.
 
     Attributes:
@@ -179,7 +177,7 @@ class SampleForm(Form):
 
     KEY = "sample"
 
-    def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
+    def rules(self, place: ConfigNode, base: str) -> Sequence[rule.Rule]:
         by_label = isinstance(self.sample, dict)
         shares = dict(self.sample) if isinstance(self.sample, dict) else {"default": self.sample}
         if not shares:
@@ -195,7 +193,7 @@ class SampleForm(Form):
         return [Sample(name=name, when=self.when, share=share, shares=of_labels, seed=seed)]
 
 
-class Sample(Rule):
+class Sample(rule.Rule):
     """The rule `sample`.
 
     Attributes:
@@ -209,10 +207,10 @@ class Sample(Rule):
     seed: str = ""
 
     FORM = SampleForm
-    ROLE = Role.DROPS
+    ROLE = rule.Role.DROPS
     DRAWS = True
 
-    def compile(self, compiler: Compiler) -> CompiledRule:
+    def compile(self, compiler: rule.Compiler) -> rule.CompiledRule:
         names = compiler.names_for(self)
         label = compiler.label_code(self) if self.shares else "None"
         compiler.needs.source = True
@@ -228,4 +226,4 @@ def _falls_out(seed: str, limits: Mapping[str, float], limit: float, document: A
             "expected a document with a source, because source and id decide whether it is in the "
             "sample, got one without"
         )
-    return document_hash(seed, document) >= (limit if label is None else limits.get(label, limit))
+    return rule.document_hash(seed, document) >= (limit if label is None else limits.get(label, limit))

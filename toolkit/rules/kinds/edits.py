@@ -9,9 +9,7 @@ from toolkit.data import schema
 from toolkit.data.documents import Document, Span
 from toolkit.data.schema import ANY, INT, SPANS, Type
 from toolkit.errors import ConfigError, DataError
-from toolkit.rules import filters
-from toolkit.rules.checker import Name
-from toolkit.rules.expressions import WHOLE
+from toolkit.rules import checker, expressions, filters
 from toolkit.rules.filters import Syntax
 from toolkit.rules.rule import CompiledRule, Compiler, Foreign, Form, Function, Rule, Values, of_joined, refused
 from toolkit.rules.text_edits import TextEdit, edited
@@ -110,7 +108,7 @@ class Replace(Rule):
             attribute = compiler.attributes.get(key) if key and compiler.translates else None
             if key and attribute and attribute.type == SPANS:
                 compiler.needs.keys.add(key)
-                compiler.needs.fields.setdefault(key, set()).add(WHOLE)
+                compiler.needs.fields.setdefault(key, set()).add(expressions.WHOLE)
                 return compiler.function(attribute.code), by
             spans = of_joined(filters.selection(self.expression, syntax))
         except ConfigError as error:
@@ -258,8 +256,8 @@ class CutLines(Rule):
         names = compiler.names_for(self)
         condition = compiler.condition(self, names)
         lists = {name: result for name, result in compiler.names.items() if schema.is_per_line(result.type)}
-        elements = {name: Name(result.type.item or ANY, f"{result.code}[i]") for name, result in lists.items()}
-        expression = compiler.checked(self, {**names, **elements, "line": Name(_LINE, "line")}, self.expression)
+        elements = {name: checker.Name(result.type.item or ANY, f"{result.code}[i]") for name, result in lists.items()}
+        expression = compiler.checked(self, {**names, **elements, "line": checker.Name(_LINE, "line")}, self.expression)
         used = "".join(f"{lists[name].code}, " for name in expression.names if name in lists)
         goes, of_lines = compiler.function(expression.code, "i", "line"), compiler.function(f"({used})")
         return CutsLines(self, names, compiler.function, condition, goes, of_lines)

@@ -8,11 +8,8 @@ from typing import Any, cast
 
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, Unreadable
+from toolkit.storage import addresses, retrying, store, threads
 from toolkit.storage import objects as object_store
-from toolkit.storage.addresses import redact_text, reveal_url
-from toolkit.storage.retrying import RetryableError, retry_after
-from toolkit.storage.store import BUFFER, Stat
-from toolkit.storage.threads import for_each
 from toolkit.storage_options import DEFAULTS, StorageOptions
 
 HEADS = 3
@@ -90,15 +87,15 @@ class S3(object_store.Objects):
                 self._session = boto3.session.Session(
                     profile_name=self.options.profile, region_name=self.options.region
                 )
-            endpoint = self.options.endpoint_url and reveal_url(self.options.endpoint_url)
+            endpoint = self.options.endpoint_url and addresses.reveal_url(self.options.endpoint_url)
             client = self._session.client("s3", endpoint_url=endpoint, config=config)
         except (botocore.exceptions.BotoCoreError, ValueError) as error:
             raise ConfigError(
-                f"storage: expected options that S3 can be reached with, got: {redact_text(str(error))}"
+                f"storage: expected options that S3 can be reached with, got: {addresses.redact_text(str(error))}"
             ) from None
         return client, client.meta.endpoint_url
 
-    def explain(self, error: BaseException, path: str, bucket: str) -> RetryableError | Exception | None:
+    def explain(self, error: BaseException, path: str, bucket: str) -> retrying.RetryableError | Exception | None:
         import botocore.exceptions as known
         from botocore.parsers import ResponseParserError
 
@@ -117,12 +114,12 @@ class S3(object_store.Objects):
         elif isinstance(error, known.NoCredentialsError | known.PartialCredentialsError):
             message = "credentials, got none; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or `storage.anonymous`"
         elif isinstance(error, known.BotoCoreError):  # credentials that cannot be fetched, names that no request has
-            message = f"a request that can be sent to S3, got: {redact_text(str(error))}"
+            message = f"a request that can be sent to S3, got: {addresses.redact_text(str(error))}"
         else:
             return None
         return Unreadable(f"expected {message}", path=path, exit_code=2)
 
-    def _answered(self, error: Any, path: str) -> RetryableError | Exception:
+    def _answered(self, error: Any, path: str) -> retrying.RetryableError | Exception:
         """Return the meaning of an answer of S3."""
         code = str(error.response.get("Error", {}).get("Code", ""))
         meta = error.response.get("ResponseMetadata", {})
@@ -140,19 +137,19 @@ class S3(object_store.Objects):
             return Unsaid(reply)
         if status >= 400 and code in ("", str(status)) and operation != "HeadObject" and status != 416 and not is_busy:
             cause = f"a broken answer ({status} without its reason)"
-            return RetryableError(cause, answered=True, expected="an answer of S3")
+            return retrying.RetryableError(cause, answered=True, expected="an answer of S3")
         if code in CREDENTIALS:
             expected = "its own region" if code == "AuthorizationHeaderMalformed" else "to be known to S3"
             return Unreadable(f"expected {expected}, got {reply}; {CREDENTIALS[code]}", path=path, exit_code=2)
         if code in REGION or status in (301, 307):
             return Unreadable(f"expected its own region, got {reply}; set `storage.region`", path=path, exit_code=2)
         status = {"InvalidRange": 416, "416": 416, "PreconditionFailed": 412, "412": 412}.get(code, status)
-        later = retry_after(meta.get("HTTPHeaders", {}).get("retry-after"))
+        later = retrying.retry_after(meta.get("HTTPHeaders", {}).get("retry-after"))
         message = error.response.get("Error", {}).get("Message") or "no message"
         status = 503 if is_busy else 403 if status == 401 else status
         return self.answer(status, reply, message, path, later, operation)
 
-    def head(self, path: str) -> tuple[Stat, float] | None:
+    def head(self, path: str) -> tuple[store.Stat, float] | None:
         bucket, key = object_store.split(path)
         status: object = None
         for _ in range(HEADS):
@@ -162,7 +159,7 @@ class S3(object_store.Objects):
                 status = error
             else:
                 now = email.utils.parsedate_to_datetime(result["ResponseMetadata"]["HTTPHeaders"]["date"])
-                return Stat(result["ContentLength"], f"etag {result['ETag']}"), (
+                return store.Stat(result["ContentLength"], f"etag {result['ETag']}"), (
                     now - result["LastModified"]
                 ).total_seconds()
             try:
@@ -188,7 +185,7 @@ class S3(object_store.Objects):
             raise Unreadable(message, path=path)
         return object_store.Page(
             [  # a server may say less than S3 does
-                (entry["Key"], Stat(entry["Size"], f"etag {entry['ETag']}") if "ETag" in entry else None)
+                (entry["Key"], store.Stat(entry["Size"], f"etag {entry['ETag']}") if "ETag" in entry else None)
                 for entry in page.get("Contents", ())
             ],
             [entry["Prefix"] for entry in page.get("CommonPrefixes", ())],
@@ -203,21 +200,21 @@ class S3(object_store.Objects):
         body = self.client.get_object(Bucket=bucket, Key=key, **options, **self.payer)["Body"]
         return cast("bytes", body.read())
 
-    def stream(self, path: str, offset: int, expected: Stat) -> Any:
+    def stream(self, path: str, offset: int, expected: store.Stat) -> Any:
         from smart_open import s3
 
         same = {"IfMatch": expected.stamp.removeprefix("etag ")} | self.payer
         parameters: dict[str, Any] = {"client": _Once(self.client), "client_kwargs": {"S3.Client.get_object": same}}
         # the URI is taken apart again there: characters that mean something in one must not
-        stream = s3.open(*object_store.split(path), "rb", buffer_size=BUFFER, defer_seek=True, **parameters)
+        stream = s3.open(*object_store.split(path), "rb", buffer_size=store.BUFFER, defer_seek=True, **parameters)
         stream.seek(offset)
         return stream
 
-    def upload(self, path: str, data: bytes, *, new: bool = False) -> Stat:
+    def upload(self, path: str, data: bytes, *, new: bool = False) -> store.Stat:
         bucket, key = object_store.split(path)
         condition = {"IfNoneMatch": "*"} if new else {}  # a server that knows none says so
         answer = self.client.put_object(Bucket=bucket, Key=key, Body=data, **condition)
-        return Stat(len(data), f"etag {answer['ETag']}")
+        return store.Stat(len(data), f"etag {answer['ETag']}")
 
     def begin(self, path: str) -> str:
         bucket, key = object_store.split(path)
@@ -261,7 +258,7 @@ class S3(object_store.Objects):
             return {"ETag": answer["CopyPartResult"]["ETag"], "PartNumber": part["PartNumber"]}
 
         try:
-            writing.parts = for_each(copy_part, range(0, size, step))
+            writing.parts = threads.for_each(copy_part, range(0, size, step))
             writing.complete(source)
         finally:
             writing.abort()

@@ -26,9 +26,7 @@ from toolkit.execution.executors import Report, Task
 from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each
 from toolkit.text.kernels.signatures import Array
-from toolkit.whole_corpus import score_runs
-from toolkit.whole_corpus.kind import Decisions, ResolveJob
-from toolkit.whole_corpus.records import SignedShard, load_layout, save_layout
+from toolkit.whole_corpus import kind, records, score_runs
 
 COST = 96
 """Bytes of memory that a key takes while its partition is ranked."""
@@ -92,14 +90,14 @@ class Ranking(msgspec.Struct, frozen=True):
     before: list[int]
 
 
-def rank_scores(work: ResolveJob, column: int) -> Ranking:
+def rank_scores(work: kind.ResolveJob, column: int) -> Ranking:
     """Rank one of the documents' scores."""
     runs = [run for signed in work.shards for run in score_runs.runs_of(signed)]
     groups = sorted({group for run in runs for group in run.run.groups})
     total = sum(run.run.columns[column].total for run in runs)
     parts = max(1, -(-total * COST // max(work.memory, 1)))
     whole = RankingInput(column, runs, groups, _bounds(runs, groups, column, parts) if parts > 1 else [])
-    save_layout(_layout(work.folder, column), whole)
+    records.save_layout(_layout(work.folder, column), whole)
     tasks = [Task(f"score {column} part {i}", PartToRank(work.folder, column, i)) for i in range(whole.parts)]
     results: list[Part] = work.run("ranking scores", rank_part, tasks)
     settle(work.run, work.folder, f"{column}-ranks", [path for part in results for path in part.objects])
@@ -145,7 +143,7 @@ def _layout(folder: str, column: int) -> str:
 
 def rank_part(work: PartToRank, report: Report) -> Part:
     """Rank a partition, unless a record says it is done."""
-    whole: RankingInput = load_layout(_layout(work.folder, work.column), RankingInput)
+    whole: RankingInput = records.load_layout(_layout(work.folder, work.column), RankingInput)
     stem = join(work.folder, f"{whole.column}-part-{work.part}-of-{whole.parts}")
 
     def rank() -> Part:
@@ -202,7 +200,7 @@ def _ranked(labels: list[str], slices: list[tuple[Array, Array, Array]]) -> tupl
 
 def ranks_of_keys(folder: str, ranking: Ranking, column: int, shard: int, number: int) -> Array:
     """Return the rank of each key of a run."""
-    whole: RankingInput = load_layout(_layout(folder, column), RankingInput)
+    whole: RankingInput = records.load_layout(_layout(folder, column), RankingInput)
     first = next(i for i, run in enumerate(whole.runs) if run.shard == shard)
     run = whole.runs[first + number]
     starts = run.starts(run.run.columns[column])
@@ -285,7 +283,7 @@ class Rank(score_runs.Calibrating, kw_only=True):
         lacks = any(score_runs.may_be_null(types[name]) for name in score_runs.numbered("score", self.scores))
         return MaybeRanked if lacks or self.minimum > 1 or "when" in types else Ranked
 
-    def resolve(self, work: ResolveJob) -> Decisions:
+    def resolve(self, work: kind.ResolveJob) -> kind.Decisions:
         """Rank all scores."""
         rankings = [rank_scores(work, i) for i in range(len(self.scores))]
         write_sealed(join(work.folder, _FOUND), msgspec.msgpack.encode(rankings))
@@ -295,7 +293,7 @@ class Rank(score_runs.Calibrating, kw_only=True):
         ranked = sum(shard.record.counts["ranked"] for shard in work.shards)
         report = self._report(rankings)
         counts = {"with a score": ranked} | ({"groups": len({row["group"] for row in report})} if self.groups else {})
-        return Decisions(fates, counts, self._notes(report), {"groups": report})
+        return kind.Decisions(fates, counts, self._notes(report), {"groups": report})
 
     def _report(self, rankings: list[Ranking]) -> list[dict[str, Any]]:
         """Return a row for each score and group."""
@@ -322,7 +320,7 @@ class Rank(score_runs.Calibrating, kw_only=True):
     def _named(self, row: dict[str, Any]) -> str:
         return " of ".join(([row["score"]] if self.combine else []) + [row["group"] or "all documents"])
 
-    def values(self, signed: SignedShard, fates: str) -> Iterator[Any]:
+    def values(self, signed: records.SignedShard, fates: str) -> Iterator[Any]:
         """Yield the rank of each document."""
         path = join(fates, _FOUND)
         try:

@@ -41,9 +41,7 @@ from toolkit.data.urls import host_of
 from toolkit.errors import ConfigError
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.reading import Lines
-from toolkit.text.kernels.compiling import Compiled
-from toolkit.text.kernels.signatures import Array, Int64s, UInt32s, UInt64s
-from toolkit.text.kernels.split_mix import sequence
+from toolkit.text.kernels import compiling, signatures, split_mix
 from toolkit.text.line_table import LineTable
 from toolkit.text.unicode_table import Characters, characters
 from toolkit.text.words import Words
@@ -161,8 +159,8 @@ class Shingles(NamedTuple):
         bounds: int64 (texts + 1), the first of each text, and the end of all.
     """
 
-    hashes: UInt64s
-    bounds: Int64s
+    hashes: signatures.UInt64s
+    bounds: signatures.Int64s
 
     @classmethod
     def of(cls, texts: Sequence[str | bytes], size: Size) -> "Shingles":
@@ -181,21 +179,21 @@ class Shingles(NamedTuple):
         _find_shingles(words, texts, weights, characters(), room, cls(hashes, bounds))
         return cls(hashes[: bounds[-1]], bounds)
 
-    def sets(self) -> Iterator[Array]:
+    def sets(self) -> Iterator[signatures.Array]:
         """Yield the distinct shingles of each text, uint64, sorted."""
         for begin, end in zip(self.bounds[:-1].tolist(), self.bounds[1:].tolist(), strict=True):
             yield distinct(self.hashes[begin:end])
 
 
-def distinct(hashes: Array) -> Array:
+def distinct(hashes: signatures.Array) -> signatures.Array:
     """Return the distinct shingles of a text, sorted."""
-    result: Array = np.sort(hashes)
+    result: signatures.Array = np.sort(hashes)
     is_first = np.ones(len(result), dtype=bool)
     np.not_equal(result[1:], result[:-1], out=is_first[1:])
     return result[is_first]
 
 
-_find_shingles = Compiled(
+_find_shingles = compiling.Compiled(
     "toolkit.whole_corpus.near.kernel:shingles",
     Words,
     "int64",
@@ -229,18 +227,18 @@ class Functions(NamedTuple):
     bands: int
     rows: int
     fewest: int
-    factors: UInt32s
-    terms: UInt32s
+    factors: signatures.UInt32s
+    terms: signatures.UInt32s
 
 
 class Room(NamedTuple):
     """Room for smallest values (uint32, bands * rows) and shingles (uint64, `Functions.fewest`)."""
 
-    smallest: UInt32s
-    distinct: UInt64s
+    smallest: signatures.UInt32s
+    distinct: signatures.UInt64s
 
 
-_find_signatures = Compiled(
+_find_signatures = compiling.Compiled(
     "toolkit.whole_corpus.near.kernel:band_keys",
     Shingles,
     "int64",
@@ -260,10 +258,10 @@ class Signatures(NamedTuple):
         hashes: uint64, those of all.
     """
 
-    keys: Array
-    enough: Array
-    shingles: Array
-    hashes: Array
+    keys: signatures.Array
+    enough: signatures.Array
+    shingles: signatures.Array
+    hashes: signatures.Array
 
 
 class MinHasher:
@@ -277,7 +275,7 @@ class MinHasher:
     def __init__(self, bands: Bands, size: Size) -> None:
         self.bands = bands
         self.size = size
-        numbers = sequence(bands.hashes)
+        numbers = split_mix.sequence(bands.hashes)
         factors = np.array([number >> 32 | 1 for number in numbers], dtype=np.uint32)
         terms = np.array([number & 0xFFFFFFFF for number in numbers], dtype=np.uint32)
         self._functions = Functions(*bands, fewest(size), factors, terms)
