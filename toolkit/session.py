@@ -21,6 +21,7 @@ from toolkit.storage_options import DEFAULTS, StorageOptions
 T = TypeVar("T")
 P = TypeVar("P")
 A = TypeVar("A")
+R = TypeVar("R")
 Q = ParamSpec("Q")
 
 
@@ -188,6 +189,25 @@ class Cached(Generic[Q, T]):
 def cached(size: int) -> Callable[[Callable[Q, T]], Cached[Q, T]]:
     """Return a decorator to cache a function's last results during a command."""
     return lambda function: Cached(function, size)
+
+
+def cached_last(function: Callable[[T], R]) -> Callable[[T], R]:
+    """Return a function with its last result in each session.
+
+    Arguments are compared by identity: those of very many shards have one object in common.
+    """
+
+    @functools.wraps(function)
+    def cached_function(argument: T) -> R:
+        last: list[tuple[T, R]] = current().get_or_make((cached_last, function), list)
+        for before, result in last[:1]:
+            if before is argument:
+                return result
+        result = function(argument)
+        last[:] = [(argument, result)]
+        return result
+
+    return cached_function
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from toolkit.ingest import plan
 from toolkit.ingest.plan import InputFile, InputToIngest, makers
 from toolkit.ingest.section import Entry
 from toolkit.ingest.shares import Dealer, Share
-from toolkit.storage import Stat
+from toolkit.storage import Stat, packed_rows
 
 BOUND = 1000
 INPUTS = st.dictionaries(st.text("abc.019/é", min_size=1, max_size=8), st.integers(0, BOUND - 1), max_size=60)
@@ -199,7 +199,7 @@ def test_without_inputs_the_documents_are_dealt_by_their_bytes_the_own_ones_firs
 
 def test_planned_inputs_are_those_that_were_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each entry stays the same object; a part of the inputs is a list, all of them are themselves."""
-    monkeypatch.setattr(plan, "PACKED", 3)
+    monkeypatch.setattr(packed_rows, "PACKED", 3)
     dataset, entries = Dataset("d", "a"), [Entry(common={"format": "jsonl"}, options={}) for _ in range(2)]
     works = [
         InputToIngest(

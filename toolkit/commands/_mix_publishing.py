@@ -1,7 +1,7 @@
 """The second stage of a mix: from the parts of shards to the published output, which orphans may prevent."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,7 +32,7 @@ from toolkit.mix.join import RAW_ATTRIBUTES
 from toolkit.mix.orphans import FIELD
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount, Unseen, orphan_counts
 from toolkit.mix.settings import COPY, MixSettings
-from toolkit.mix.stage import StageRecord
+from toolkit.mix.stage import StageRecord, StageRecords
 from toolkit.records import identity
 from toolkit.records import sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
@@ -158,7 +158,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     settings = prepared.settings
     output, digest = settings.output.path, settings.stage_digest()
     mixed = [work for work in prepared.works if work.key not in omitted]
-    stages: dict[str, StageRecord] = {}
+    stages = StageRecords()
     effects, own = MixSummary(settings, prepared.budget), set[str]()
     for first in range(0, len(mixed), LOADED):
         works = mixed[first : first + LOADED]
@@ -168,14 +168,13 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
                 return failed(output, [f"{work.key}: expected what was just made of it, it is gone; run the mix again"])
             effects.add(work, record)
             own.update(record.own)
-            stages[work.key] = record.without_effects()
-    if not stages:
+            stages.add(work.key, record)
+    if not mixed:
         return failed(output, list(omitted.values()))
     failure_records, lost = FailureRecords(work_folder(output), "write"), Orphans()
-    is_empty = not any(label != mix_settings.REJECTED for record in stages.values() for label in record.members)
-    why = empty(context, settings, effects) if is_empty else ""
+    why = "" if stages.members.keys() - {mix_settings.REJECTED} else empty(context, settings, effects)
     if not why and not (why := _shared_ids(context, prepared, mixed, stages)):
-        notes = [stage.noted_of(output, work.key, stages[work.key]) for work in mixed]
+        notes = [stage.noted_of(output, key, record) for key, record in zip(stages.keys, stages.records, strict=True)]
         lost = Orphans.of(mixed, orphans.judge(notes))
         why = lost.refusal(context, settings)
     if why:
@@ -183,10 +182,9 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
         return failed(output, [*omitted.values(), why])
     settings = msgspec.structs.replace(settings, columns=_columns(prepared, own))
     parts = plan.plan_parts(stages, settings, lambda step, do, tasks: all_values(context.run(step, do, tasks, "tasks")))
-    inputs = ((shard, record.documents, record.attributes) for shard, record in sorted(stages.items()))
+    inputs = ((shard, record.documents, record.attributes) for shard, record in stages.sorted_records())
     digest = plan.digest_of(inputs, digest, settings.output.part_size, list(omitted))
-    stored = sum(member.length for record in stages.values() for some in record.members.values() for member in some)
-    groups = assemble.save_plan(settings, digest, assemble.in_groups(parts, stored, context.cores))
+    groups = assemble.save_plan(settings, digest, assemble.in_groups(parts, stages.stored, context.cores))
     tasks = [Task(group.name, group, group.stored, key=group.name) for group in groups]
     needs = context.disk.checked(tasks, _need, begins=False)
     results = context.run(
@@ -205,7 +203,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
         totals.size += part.size
         totals.parts += 1
     manifest = msgspec.structs.replace(
-        begun(prepared, (_input(work, stages[work.key]) for work in mixed)),
+        begun(prepared, map(_input, mixed, stages.records)),
         digest=digest,
         omitted=omitted,
         orphans=lost.counts,
@@ -225,14 +223,12 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     return outcome
 
 
-def _shared_ids(
-    context: Context, prepared: PreparedMix, mixed: Sequence[ShardToMix], stages: Mapping[str, StageRecord]
-) -> str:
+def _shared_ids(context: Context, prepared: PreparedMix, mixed: Sequence[ShardToMix], stages: StageRecords) -> str:
     """Return why documents are refused for their ids: in a dataset, or in the output of several; empty for none."""
     settings = prepared.settings
     if not settings.deletes and (why := context.shared_ids((work.dataset, work.shard) for work in mixed)):
         return why
-    written = [stage.written_of(work, stages[work.key]) for work in mixed if settings.notes_ids]
+    written = [*map(stage.written_of, mixed, stages.records)] if settings.notes_ids else []
     advice = identity.ADVICE if settings.deletes else identity.ADVICE_FOR_STREAMS
     return next((str(duplicate_id.error(written, advice)) for duplicate_id in identity.find_duplicate_ids(written)), "")
 

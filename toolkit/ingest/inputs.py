@@ -170,7 +170,7 @@ def _documents_state(work: InputToIngest, record: InputRecord, *, quick: bool) -
         FileRecord(work.dataset.shard_path(shard), output.size) for shard, output in record.shards.items()
     )
     if result.is_done:
-        pairs = [(name, shard) for name in work.entry.reader().attribute_sets() for shard in record.shards]
+        pairs = [(name, shard) for name in work.entry.carried_sets() for shard in record.shards]
         states = (
             state(attributes.record, files=attributes.files, quick=quick)
             for attributes in (ShardAttributes(work.dataset, *pair) for pair in pairs)

@@ -9,12 +9,10 @@ or grows changes its pack, or that and the next one, and none behind them. (Unle
 moves with the inputs before it, up to the next path that says so.) The idea is that of content-defined chunking.
 """
 
-import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain, islice
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -30,7 +28,8 @@ from toolkit.ingest.reader import Reader
 from toolkit.ingest.section import COMPRESSION, SUBSETS, Common, Entry
 from toolkit.storage import Stat, compression, store_of
 from toolkit.storage.addresses import remember_url, reveal_url
-from toolkit.storage.paths import PACKED, fault_of_name, fixed_part, is_glob, join, stat_each, strip_suffix
+from toolkit.storage.packed_rows import PackedRows
+from toolkit.storage.paths import fault_of_name, fixed_part, is_glob, join, stat_each, strip_suffix
 from toolkit.storage.store import note_roots
 from toolkit.storage.threads import REQUESTS, for_each
 
@@ -196,40 +195,29 @@ class PlannedInputs(Sequence[InputToIngest]):
 
     def __init__(self, works: Iterable[InputToIngest]) -> None:
         self._templates: dict[int, InputToIngest] = {}
-        self._blocks: list[bytes] = []
-        self._count, rest = 0, iter(works)
-        while block := [*islice(rest, PACKED)]:
-            self._templates |= {id(work.entry): work for work in block}
-            self._count += len(block)
-            packed = [(id(work.entry), work.files, work.shard) for work in block]
-            self._blocks.append(compression.compress_fast(msgspec.msgpack.encode(packed)))
-        self._unpacked = functools.lru_cache(2)(self._unpack)
+        self._rows = PackedRows(tuple[int, list[InputFile], str])
+        for work in works:
+            self._templates.setdefault(id(work.entry), work)
+            self._rows.append((id(work.entry), work.files, work.shard))
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._rows)
 
     def __iter__(self) -> Iterator[InputToIngest]:
-        return chain.from_iterable(map(self._unpack, range(len(self._blocks))))
+        return map(self._of, self._rows)
 
     @overload
     def __getitem__(self, place: int) -> InputToIngest: ...
     @overload
     def __getitem__(self, place: slice) -> Sequence[InputToIngest]: ...
     def __getitem__(self, place: int | slice) -> InputToIngest | Sequence[InputToIngest]:
-        places = range(self._count)[place]
-        if isinstance(places, range):
-            return self if len(places) == self._count else [self[i] for i in places]
-        block, i = divmod(places, PACKED)
-        return self._unpacked(block)[i]
+        if isinstance(place, int):
+            return self._of(self._rows[place])
+        places = range(len(self))[place]
+        return self if len(places) == len(self) else [self[i] for i in places]
 
-    def _unpack(self, number: int) -> list[InputToIngest]:
-        listed = _BLOCK.decode(compression.decompress(self._blocks[number], "gzip-fast"))
-        return [
-            msgspec.structs.replace(self._templates[entry], files=files, shard=shard) for entry, files, shard in listed
-        ]
-
-
-_BLOCK = msgspec.msgpack.Decoder(list[tuple[int, list[InputFile], str]])
+    def _of(self, row: tuple[int, list[InputFile], str]) -> InputToIngest:
+        return msgspec.structs.replace(self._templates[row[0]], files=row[1], shard=row[2])
 
 
 class Selects(ConfigStruct):

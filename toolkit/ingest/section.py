@@ -17,7 +17,7 @@ from toolkit.errors import ConfigError
 from toolkit.ingest import folders
 from toolkit.ingest.reader import READERS, Reader
 from toolkit.records import sets
-from toolkit.session import current
+from toolkit.session import cached_last, current
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.paths import fault_of_name, is_set_name
 from toolkit.storage_options import Size
@@ -180,6 +180,7 @@ class Entry(ConfigStruct):
     files_place: str = ""
     compression: str = COMPRESSION
 
+    @cached_last
     def settings(self) -> Common:
         return config.convert(ConfigNode(self.common), Common)
 
@@ -200,6 +201,11 @@ class Entry(ConfigStruct):
     def reader(self) -> Reader:
         options = ConfigNode(self.options)
         return config.convert(options, READERS.find(self.settings().format).with_options(options))
+
+    @cached_last
+    def carried_sets(self) -> list[str]:
+        """Return the names of sets with the attributes in its inputs."""
+        return [*self.reader().attribute_sets()]
 
     @property
     def pack(self) -> int | None:

@@ -5,7 +5,7 @@ The plan of a shuffled output: at which hashes parts end, so that they are of eq
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -20,7 +20,7 @@ from toolkit.execution.executors import Report, Run, Task
 from toolkit.lazy_numpy import np
 from toolkit.mix.budget.bounds import find_bounds
 from toolkit.mix.settings import REJECTED, MixSettings
-from toolkit.mix.stage import TINY, Member, StageRecord, stage_path
+from toolkit.mix.stage import TINY, Member, StageRecords, stage_path
 from toolkit.rules.kinds.repeat import EVERYTHING
 from toolkit.storage import store_of
 from toolkit.storage.paths import join, remove_tree, work_folder
@@ -91,23 +91,22 @@ def _count_parts(task: _ToCount, report: Report) -> list[list[list[int]]]:
     return [sum_.tolist() for sum_ in sums]
 
 
-def cuts_of(stages: Mapping[str, StageRecord], settings: MixSettings, run: Run) -> dict[str, list[Cut]]:
+def cuts_of(stages: StageRecords, settings: MixSettings, run: Run) -> dict[str, list[Cut]]:
     """Return the parts of each label: as few as the part size allows, of sizes that differ by a piece.
 
     Args:
-        stages: Stages by key of the shard.
+        stages: Records of the encoded shards.
         settings: Settings of the mix.
         run: Function that runs tasks, as of a command.
     """
     shuffle = settings.output.shuffle
     assert shuffle
     totals: dict[str, list[int]] = {}
-    for stage in stages.values():
-        for label, members in stage.members.items() if stage.members else ():
-            total = totals.setdefault(label, [0, 0])
-            total[0] += sum(member.size - member.documents * settings.frame for member in members)
-            total[1] += sum(member.documents for member in members)
-    totals.pop(REJECTED, None)
+    for label, rows in stages.members.items():
+        if label != REJECTED:
+            members = [*itertools.chain.from_iterable(members for _, members in rows)]
+            documents = sum(member.documents for member in members)
+            totals[label] = [sum(member.size for member in members) - documents * settings.frame, documents]
     is_divided = settings.writer().is_divided()
     by_bytes = shuffle.equal == "bytes"
     goals: dict[str, Sequence[float]] = {}
@@ -133,24 +132,21 @@ def cuts_of(stages: Mapping[str, StageRecord], settings: MixSettings, run: Run) 
     return dict(sorted(cuts.items()))
 
 
-def _sources(
-    stages: Mapping[str, StageRecord], settings: MixSettings, labels: Sequence[str], path: str
-) -> list[CutKeys]:
+def _sources(stages: StageRecords, settings: MixSettings, labels: Sequence[str], path: str) -> list[CutKeys]:
     """Write the runs of labels to a file, in groups of shards."""
     numbers = {label: i for i, label in enumerate(labels)}
 
-    def runs(key: str) -> list[tuple[int, int, int]]:
-        sizes = stages[key].sizes
-        return [(numbers[label], *run) for label in sorted(numbers.keys() & sizes.keys()) for run in sizes[label]]
+    def files() -> Iterator[tuple[str, list[tuple[int, int, int]]]]:
+        for key, record in stages.sorted_records():
+            divided = sorted(numbers.keys() & record.sizes)
+            if runs := [(numbers[label], *run) for label in divided for run in record.sizes[label]]:
+                yield stage_path(settings.output.path, record.settings, key), runs
 
-    keys = [key for key in sorted(stages) if numbers.keys() & stages[key].sizes.keys()]
     by_bytes = settings.output.shuffle is not None and settings.output.shuffle.equal == "bytes"
-    sources = []
+    sources, rest = [], files()
     with SealedOutput(path) as output:
-        for first, last in in_groups(sum(count for _, _, count in runs(key)) for key in keys):
-            output_path = settings.output.path
-            files = [(stage_path(output_path, stages[key].settings, key), runs(key)) for key in keys[first:last]]
-            data = msgspec.msgpack.encode(files)
+        for first, last in in_groups(sum(count for _, _, count in runs) for _, runs in files()):
+            data = msgspec.msgpack.encode([*itertools.islice(rest, last - first)])
             sources.append(CutKeys(path=path, offset=output.put(data), size=len(data), by_bytes=by_bytes))
     return sources
 
@@ -194,13 +190,13 @@ class PartPlan(ConfigStruct):
         return sum(length for piece in self.pieces for _, _, length in piece.members) + sum(run[2] for run in self.runs)
 
 
-def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings, run: Run) -> Iterator[PartPlan]:
+def plan_parts(stages: StageRecords, settings: MixSettings, run: Run) -> Iterator[PartPlan]:
     """Yield the parts of all labels, sorted by label and number; those of a label are in memory at a time.
 
     A part is closed before a member that would take it over the part size.
 
     Args:
-        stages: Stages by key of the shard.
+        stages: Records of the encoded shards.
         settings: Settings of the mix, which name the parts.
         run: Function that runs tasks, as of a command.
 
@@ -208,14 +204,13 @@ def plan_parts(stages: Mapping[str, StageRecord], settings: MixSettings, run: Ru
         ConfigError: in the end, if two labels would be written to one path.
     """
     is_divided = settings.writer().is_divided()
-    by_label: dict[str, list[str]] = {}
-    for shard in sorted(stages, key=settings.position):
-        for label in stages[shard].members:
-            by_label.setdefault(label, []).append(shard)
+    order = sorted(range(len(stages.keys)), key=lambda number: settings.position(stages.keys[number]))
+    positions = sorted(range(len(order)), key=order.__getitem__)
     cuts = cuts_of(stages, settings, run) if settings.output.shuffle else {}
     paths: list[tuple[str, str]] = []
-    for label in sorted(by_label):
-        listed = [(shard, member) for shard in by_label[label] for member in stages[shard].members[label]]
+    for label, rows in sorted(stages.members.items()):
+        in_order = sorted(rows, key=lambda row: positions[row[0]])
+        listed = [(stages.keys[number], member) for number, members in in_order for member in members]
         if label in cuts:
             parts = [
                 PartPlan(

@@ -33,7 +33,7 @@ from toolkit.rules.kinds.edits import EditText
 from toolkit.rules.kinds.repeat import Budget
 from toolkit.rules.rule import Role, Rule
 from toolkit.rules.text_edits import EditForm, edits_in, read_edits
-from toolkit.session import cached
+from toolkit.session import cached, cached_last
 from toolkit.storage import store_of
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.globs import glob_regex
@@ -299,6 +299,7 @@ class MixSettings(ConfigStruct):
             fields.add(COPY)
         return sorted(fields | ({"provenance"} if recorded.get("provenance") else set()))
 
+    @cached_last
     def stage_digest(self) -> str:
         """Return the digest of everything but the inputs of the intermediates."""
         streams = [stream.recorded(stream.all_rules) for stream in self.streams]

@@ -29,6 +29,7 @@ from toolkit.mix.writer import not_carried
 from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.outputs import Compressing, Output
+from toolkit.storage.packed_rows import PackedRows
 from toolkit.storage.paths import escape_path, join, listing_cache, work_folder
 from toolkit.storage.record_log import Group, RecordLog
 
@@ -106,13 +107,41 @@ class StageRecord(ShardEffects, Artifact, frozen=True, kw_only=True):
     def made_with(self) -> tuple[int, str]:
         return self.version, self.settings
 
-    def without_effects(self) -> Self:
-        """Return the record without most of the effects of rules: 100,000 shards have many of them."""
-        return msgspec.structs.replace(self, **_NO_EFFECTS)
+
+class StageRecords:
+    """The records of encoded shards, packed for the plan of the output.
+
+    A shard may have members of a hundred labels, so members are kept by label.
+
+    Attributes:
+        records: Records without members and effects of rules, in the order in which they are added.
+        keys: Key of the shard of each.
+        members: Members by label: number of the record, and its members.
+        stored: Stored bytes of all members.
+    """
+
+    def __init__(self) -> None:
+        self.records, self.keys = PackedRows(StageRecord), list[str]()
+        self.members: dict[str, PackedRows[tuple[int, list[Member]]]] = {}
+        self.stored = 0
+
+    def add(self, key: str, record: StageRecord) -> None:
+        for label, members in record.members.items():
+            if label not in self.members:
+                self.members[label] = PackedRows(tuple[int, list[Member]])
+            self.members[label].append((len(self.keys), members))
+            self.stored += sum(member.length for member in members)
+        self.keys.append(key)
+        self.records.append(msgspec.structs.replace(record, **_NOT_PLANNED))
+
+    def sorted_records(self) -> Iterator[tuple[str, StageRecord]]:
+        """Yield keys and records, sorted by key."""
+        numbers = sorted(range(len(self.keys)), key=self.keys.__getitem__)
+        return ((self.keys[number], self.records[number]) for number in numbers)
 
 
-_NO_EFFECTS: dict[str, Any] = {
-    **{name: {} for name in ("matched", "counts", "statistics", "not_carried", "groups", "kinds")},
+_NOT_PLANNED: dict[str, Any] = {
+    **{name: {} for name in ("members", "matched", "counts", "statistics", "not_carried", "groups", "kinds")},
     **{name: [] for name in ("rules", "own")},
 }
 

@@ -56,7 +56,8 @@ class Listing(Mapping[str, Stat | None]):
 
         self._firsts, self._count, last = list[str](), 0, ""
         self._blocks: list[bytes] = []
-        self._unpacked = functools.lru_cache(16)(self._unpack)
+        self._unpack = functools.partial(_unpacked, self._blocks)
+        self._recent = functools.lru_cache(16)(self._unpack)
         rest = iter(listing)
         while chunk := [*islice(rest, PACKED)]:
             names = [name for name, _ in chunk]
@@ -76,7 +77,7 @@ class Listing(Mapping[str, Stat | None]):
         number = bisect_right(self._firsts, name) - 1
         if number < 0:
             raise KeyError(name)
-        return self._unpacked(number)[name]
+        return self._recent(number)[name]
 
     def __iter__(self) -> Iterator[str]:
         return chain.from_iterable(map(self._unpack, range(len(self._blocks))))
@@ -91,13 +92,15 @@ class Listing(Mapping[str, Stat | None]):
         result = takewhile(lambda file: file[0].startswith(folder), dropwhile(lambda file: file[0] < folder, files))
         return ((name[len(folder) :], stat) for name, stat in result)
 
-    def _unpack(self, number: int) -> dict[str, Stat | None]:
-        from isal import isal_zlib
 
-        columns = isal_zlib.decompress(self._blocks[number]).decode(errors="surrogatepass").split("\0")
-        rows = len(columns) // 3
-        files = zip(columns[:rows], columns[rows : 2 * rows], map(int, columns[2 * rows :]), strict=True)
-        return {name: Stat(size, stamp) if size >= 0 else None for name, stamp, size in files}
+def _unpacked(blocks: list[bytes], number: int) -> dict[str, Stat | None]:
+    """Return the files of a block. No method, because a cache of one keeps its object until garbage is collected."""
+    from isal import isal_zlib
+
+    columns = isal_zlib.decompress(blocks[number]).decode(errors="surrogatepass").split("\0")
+    rows = len(columns) // 3
+    files = zip(columns[:rows], columns[rows : 2 * rows], map(int, columns[2 * rows :]), strict=True)
+    return {name: Stat(size, stamp) if size >= 0 else None for name, stamp, size in files}
 
 
 class _LazyListing:
@@ -235,6 +238,8 @@ def is_folder(path: str) -> bool:
 
 
 def join(*parts: str) -> str:
+    if len(parts) == 2 and all(parts):  # most calls, several for each shard
+        return f"{parts[0].rstrip('/')}/{parts[1]}"
     *folders, last = parts
     folders = [folder.rstrip("/") for folder in folders if folder]
     return "/".join([*folders, last] if last else folders)

@@ -266,7 +266,8 @@ class _Packed:
     def __init__(self, entries: Iterable[LogEntry]) -> None:
         self._firsts: list[RecordKey] = []
         self._blocks: list[bytes] = []
-        self._unpacked = functools.lru_cache(UNPACKED)(self._unpack)
+        self._unpack = functools.partial(_unpacked, self._blocks)
+        self._recent = functools.lru_cache(UNPACKED)(self._unpack)
         pending: list[LogEntry] = []
         size = 0
         for entry in entries:
@@ -280,7 +281,7 @@ class _Packed:
 
     def get(self, place: RecordKey) -> LogEntry | None:
         block = bisect_right(self._firsts, place) - 1
-        return self._unpacked(block).get(place) if block >= 0 else None
+        return self._recent(block).get(place) if block >= 0 else None
 
     def entries(self, place: RecordKey) -> Iterator[LogEntry]:
         """Yield the entries from the block of a place on."""
@@ -292,8 +293,10 @@ class _Packed:
         self._firsts.append(entries[0].place)
         self._blocks.append(compress_fast(msgspec.msgpack.encode(entries)))
 
-    def _unpack(self, number: int) -> dict[RecordKey, LogEntry]:
-        return {entry.place: entry for entry in _PACKED.decode(decompress(self._blocks[number], "gzip-fast"))}
+
+def _unpacked(blocks: list[bytes], number: int) -> dict[RecordKey, LogEntry]:
+    """Return the entries of a block. No method, because a cache of one keeps its object until garbage is collected."""
+    return {entry.place: entry for entry in _PACKED.decode(decompress(blocks[number], "gzip-fast"))}
 
 
 T = TypeVar("T")

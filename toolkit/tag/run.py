@@ -23,7 +23,7 @@ from toolkit.execution.grouped import ShardDone, ShardWork, Work, log_of_dataset
 from toolkit.records import foreign, sets
 from toolkit.records.sets import ShardAttributes
 from toolkit.records.takedown import takedown_of
-from toolkit.session import current
+from toolkit.session import cached_last
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import stat
@@ -79,15 +79,12 @@ def outdated(
     return todo
 
 
+@cached_last
 def _reads_of(plan: Plan) -> dict[str, set[str]]:
     """Return the sets read by each set of a plan."""
-    last = current().get_or_make(_reads_of, lambda: [(Plan(sets={}), dict[str, set[str]]())])
-    before, reads = last[0]
-    if before is not plan:  # all shards have one
-        reads = {}
-        for step in build(plan):
-            reads.setdefault(step.set, set()).update({reference.set for reference in step.references} - {step.set})
-        last[0] = plan, reads
+    reads = dict[str, set[str]]()
+    for step in build(plan):
+        reads.setdefault(step.set, set()).update({reference.set for reference in step.references} - {step.set})
     return reads
 
 
