@@ -15,6 +15,7 @@ from tests.conftest import Run
 from tests.pipeline.conftest import Project, write_rows
 from toolkit.execution import leases
 from toolkit.mix import publish, stage
+from toolkit.storage import paths
 from toolkit.storage.reading import Lines
 from toolkit.whole_corpus import sign
 
@@ -97,8 +98,8 @@ def test_an_output_that_another_run_publishes_just_now_is_one_of_ours(
 
         return asked
 
-    for name in ("is_unfinished", "load_manifest", "list_files"):
-        monkeypatch.setattr(publish, name, publish_in_time(getattr(publish, name)))
+    for module, name in ((publish, "is_unfinished"), (publish, "load_manifest"), (paths, "list_files")):
+        monkeypatch.setattr(module, name, publish_in_time(getattr(module, name)))
     publish.check_output(str(project.out), [], overwrite=True)
     publish.check_rejected(str(project.out), str(project.root / "rejected"))
 

@@ -13,6 +13,7 @@ from tests.conftest import Run
 from tests.pipeline.conftest import Project, strays, tree
 from tests.pipeline.test_kill import kill_at_random
 from toolkit.mix import publish
+from toolkit.storage import paths
 from toolkit.storage.stores.local.scratch import machine
 
 pytestmark = pytest.mark.slow
@@ -271,11 +272,15 @@ def test_a_publication_that_was_killed_is_finished_and_nothing_is_done_again(
 ) -> None:
     once = expected(project)
 
+    remove = paths.remove
+
     def die(path: str) -> None:
-        raise KeyboardInterrupt
+        if path == publish.intent_path(str(project.out)):
+            raise KeyboardInterrupt
+        remove(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(publish, "remove", die)
+        patch.setattr(paths, "remove", die)
         assert project("run", "--per-shard").code == 130
     assert (project.out / ".toolkit" / "publishing.json").exists()
     assert "already" in project.ok("run", "--per-shard").out

@@ -140,7 +140,7 @@ def test_a_shard_that_a_listing_names_stays_below_its_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard: str
 ) -> None:
     """The keys of a bucket may have any parts; on disk they would lead elsewhere."""
-    monkeypatch.setattr("toolkit.data.dataset.list_files", lambda root: iter([shard]))
+    monkeypatch.setattr("toolkit.storage.paths.list_files", lambda root: iter([shard]))
     with pytest.raises(DataError, match="expected a relative path without empty parts"):
         Dataset(str(tmp_path / "documents"), str(tmp_path / "attributes")).shards()
 
