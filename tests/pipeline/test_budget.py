@@ -187,8 +187,11 @@ def test_a_run_that_fails_behind_the_drawing_goes_on_with_it(
 
 def test_a_share_leaves_the_mix_to_the_run_of_all(budgeted: Project) -> None:
     budgeted.ok("mix")
+    assert "all is done" in budgeted.ok("status").out
     once = tree(budgeted.out)
     budgeted.config["mix"]["output"]["path"] = str(budgeted.root / "shared")
+    budgeted("status").fails(1, "")
+    assert "mix: a budget depends on all shards" in budgeted("status").out
     for i in (0, 1):
         ran = budgeted.ok("mix", "--shard", f"{i}/2")
         assert "is not begun: the budget of tokens depends on all shards" in ran.out

@@ -148,6 +148,7 @@ def test_weights_are_shares_of_the_characters_and_nothing_is_repeated(project: P
     assert dry["totals"]["kept"] == len(rows)
     assert [e["name"] for e in dry["rules"]] == ["tens", "weight 1.5", "tens", "weight 2", "tens", "weight 1"]
     assert project.ok("mix", "--json").json["already"]
+    assert "all is done" in project.ok("status").out
     project.ok("validate")
 
 

@@ -419,10 +419,7 @@ def progress(look: Look, command: str = "mix", tokens: Context | None = None) ->
     """Yield the progress of a mix and its publication; `tokens` is the context of another mix."""
     settings = sections.mix(tokens or look.context)
     published: publish.Published = look.published[command]
-    if reason := settings.needs_all_shards:
-        depends = f"{reason} {'depend' if reason.endswith('s') else 'depends'} on all shards"
-        yield Progress(command, unknown=f"{depends}: `toolkit {command} --dry-run` looks at them")
-        return
+    reason = settings.needs_all_shards
     by_stream = {stream.name: _works(look, settings, stream) for stream in settings.streams}
     listed = (work for works in by_stream.values() for work in works or () if work.key not in look.deleted)
     stale = _stale(look, settings)
@@ -437,7 +434,7 @@ def progress(look: Look, command: str = "mix", tokens: Context | None = None) ->
             return str(error), False
         if published.has(work, (documents, attributes)):
             return "", True
-        if stage.made_from(work, documents, attributes):
+        if not reason and stage.made_from(work, documents, attributes):  # whose settings count shares and bounds
             return "", False
         if published.fault:
             return "what was made from it is damaged", False
@@ -450,10 +447,14 @@ def progress(look: Look, command: str = "mix", tokens: Context | None = None) ->
     if None in by_stream.values() and not causes and not look.deleted:
         yield Progress(command, unknown="there are no documents yet; run `toolkit ingest`")
         return
+    output, is_done = settings.output.path, published.shards == published_count == len(causes) + len(look.deleted)
+    if reason and not is_done:
+        depends = f"{reason} {'depend' if reason.endswith('s') else 'depends'} on all shards"
+        yield Progress(command, unknown=f"{depends}: `toolkit {command} --dry-run` looks at them")
+        return
     yield Progress(command, "mix", causes | dict.fromkeys(sorted(look.deleted), ""))
     if look.context.in_part:
         return
-    output, is_done = settings.output.path, published.shards == published_count == len(causes) + len(look.deleted)
     failed = {} if is_done else FailureRecords(work_folder(output), "write").load()
     why = "" if is_done else published.fault or f"`toolkit {command}` puts the parts together"
     broken = {key: record.message for key, record in failed.items()}
