@@ -69,6 +69,7 @@ def test_an_input_that_is_gone_is_mentioned_and_its_documents_stay(two: Project)
     (two.root / "in" / "b.jsonl").unlink()
     ran = two.ok("ingest")
     assert "inputs of earlier runs that are not among these: 1 (" in ran.out
+    assert "`toolkit clean --forget j/b.jsonl` deletes those of" in ran.out
     assert sorted(row["id"] for row in two.output()) == ["a", "b"]
 
 

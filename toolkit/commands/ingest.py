@@ -358,7 +358,8 @@ def run(
         context.merge_inputs()
         attempts.forget_attempts(works, dataset)
         failed_tasks.keep_only(work.key for work in works)
-    missing = [] if context.in_part else sorted(ingest_records.inputs_gone(works, dataset))
+    gone = {} if context.in_part else ingest_records.inputs_gone(works, dataset)
+    missing = sorted(gone)
     data = IngestResult(
         documents=dataset.documents,
         inputs=sum(len(work.files) for work in works),
@@ -377,7 +378,8 @@ def run(
     if options.overwrite and not failed and data.done == data.skipped:
         text += "--overwrite has replaced nothing: all was made with these settings\n"
     if missing:
-        text += f"inputs of earlier runs that are not among these: {few(missing)}; their documents stay\n"
+        text += f"inputs of earlier runs that are not among these: {few(missing)}; their documents stay, "
+        text += f"`toolkit clean --forget {gone[missing[0]]}` deletes those of {missing[0]}\n"
     if lost:
         text += f"inputs of packs that are not there any more: {few(lost)}; their documents have gone\n"
     outcome = Outcome(
