@@ -5,8 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit import Document, Neutral, Tagger
-from toolkit import text as measures
+from toolkit import Document, Neutral, Tagger, text as measures
 
 
 class FolderClassifier(Tagger):

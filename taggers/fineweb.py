@@ -14,8 +14,7 @@ import msgspec
 import numpy as np
 
 from taggers._options import Language, check_language
-from toolkit import Batch, ConfigError, Document, Example, Tagger
-from toolkit import text as measures
+from toolkit import Batch, ConfigError, Document, Example, Tagger, text as measures
 from toolkit.text import SPACE, decoded, number_of
 
 BLANK, MARKED = 1, 2

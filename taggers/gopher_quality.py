@@ -19,8 +19,7 @@ import msgspec
 import numpy as np
 
 from taggers._options import Label, PaperSplitter, Variant, check_language, words_in
-from toolkit import Added, Batch, ConfigError, Document, Example, Files, Tagger
-from toolkit import text as measures
+from toolkit import Added, Batch, ConfigError, Document, Example, Files, Tagger, text as measures
 from toolkit.text import SPACE, decoded, number_of, stop_words
 
 ENGLISH = ("the", "be", "to", "of", "and", "that", "have", "with")

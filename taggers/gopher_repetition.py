@@ -17,8 +17,7 @@ import msgspec
 import numpy as np
 
 from taggers._options import Language, PaperSplitter, Variant, check_language, words_in
-from toolkit import Batch, ConfigError, Document, Example, Tagger
-from toolkit import text as measures
+from toolkit import Batch, ConfigError, Document, Example, Tagger, text as measures
 from toolkit.text import SPACE, decoded, number_of
 
 TOP, DUPLICATE = range(2, 5), range(5, 11)

@@ -7,8 +7,7 @@ or logistic regression (Wang and Manning 2012; Weinberger et al. 2009, arXiv:090
 from collections.abc import Sequence
 
 from toolkit import Batch, Document, Example, Tagger
-from toolkit.text import Linear as LinearFile
-from toolkit.text import Said, WindowOption, load_linear
+from toolkit.text import Linear as LinearFile, Said, WindowOption, load_linear
 
 TINY = {"model": "tests/taggers/files/linear.safetensors"}
 

@@ -18,8 +18,7 @@ import msgspec
 import numpy as np
 
 from taggers._options import Label
-from toolkit import Attribute, Batch, ConfigError, Document, Example, Files, Model, Tagger, cached
-from toolkit import text as measures
+from toolkit import Attribute, Batch, ConfigError, Document, Example, Files, Model, Tagger, cached, text as measures
 from toolkit.text import HAS_ALNUM, stop_words
 
 DECIMALS = 8

@@ -12,8 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from toolkit import Batch, Document, Example, Span, Tagger
-from toolkit import text as measures
+from toolkit import Batch, Document, Example, Span, Tagger, text as measures
 from toolkit.text import ALPHA, NUMBER, SPACE, UPPER, decoded, number_of
 
 COUNTED = "likes shares comments retweets reposts quotes bookmarks upvotes downvotes downloads views followers"

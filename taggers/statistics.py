@@ -17,8 +17,7 @@ import numpy as np
 
 from taggers._eurolingua import eurolingua_statistics
 from taggers._options import Label
-from toolkit import Batch, Document, Example, Files, Model, Tagger, cached
-from toolkit import text as measures
+from toolkit import Batch, Document, Example, Files, Model, Tagger, cached, text as measures
 from toolkit.text import entries
 
 DECIMALS = 5

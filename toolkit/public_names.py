@@ -7,7 +7,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
-_IMPORT = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
+_IMPORT = re.compile(r"^    from (\S+) import (\([^)]*\)|.+)$", re.MULTILINE)
+_NAME = re.compile(r"\b(\w+) as \1\b")
 
 
 class _Public(ModuleType):
@@ -20,7 +21,7 @@ class _Public(ModuleType):
     def _places(self) -> dict[str, str]:
         assert self.__spec__
         source = self.__spec__.loader.get_source(self.__name__)  # type: ignore[union-attr]
-        return {name: module for module, name in _IMPORT.findall(source)}
+        return {name: module for module, names in _IMPORT.findall(source) for name in _NAME.findall(names)}
 
     @functools.cached_property
     def __all__(self) -> list[str]:

@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from toolkit.aggregate import distributions, histogram
 from toolkit.aggregate.distributions import (

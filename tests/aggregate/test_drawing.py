@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from toolkit.aggregate import drawing
 from toolkit.aggregate.distributions import EXACT, Distributions, Leaf

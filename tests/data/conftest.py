@@ -1,4 +1,3 @@
 """Records on S3."""
 
-from tests.storage.conftest import bucket as bucket
-from tests.storage.conftest import seaweed as seaweed
+from tests.storage.conftest import bucket as bucket, seaweed as seaweed

@@ -5,8 +5,7 @@ import pickle
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from toolkit.data.documents import DOCUMENT_DECODER, Document, Rows, Span, joined_lines, split_lines, to_document
 from toolkit.errors import AlignmentError, DataError

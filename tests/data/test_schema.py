@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from toolkit.data import schema
 from toolkit.data.documents import Prediction, Span

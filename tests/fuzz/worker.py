@@ -17,8 +17,7 @@ from tests.fuzz import bases
 from tests.fuzz.guards import Guards
 from tests.fuzz.mutants import mutant
 from toolkit.errors import ConfigError
-from toolkit.text.fasttext import model as fasttext_model
-from toolkit.text.fasttext import model_file
+from toolkit.text.fasttext import model as fasttext_model, model_file
 from toolkit.text.line_table import PADDING, LineTable
 
 TEXTS = [

@@ -15,8 +15,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, example, given, settings, strategies as st
 
 from tests.pipeline.conftest import Project, document, read_rows, write_rows
 from tests.pipeline.test_ingest import INFO, record, rejects, wet

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 import xxhash
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes

@@ -10,8 +10,7 @@ from email.utils import format_datetime
 import brotli
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from tests.data.test_documents import TEXTS
 from toolkit.data.documents import split_lines

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.conftest import ROOT, Run
 from tests.pipeline.test_annotation_files import annotation, attributes, config, raw_files, write_lines

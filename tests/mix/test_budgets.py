@@ -9,10 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as settings_orphans
-from hypothesis import settings as settings_shuffle_sorting
-from hypothesis import strategies as st
+from hypothesis import (
+    HealthCheck,
+    given,
+    settings as settings_orphans,
+    settings as settings_shuffle_sorting,
+    strategies as st,
+)
 
 from tests.whole_corpus.making import run_here
 from toolkit.config import settings

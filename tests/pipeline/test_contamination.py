@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
 from tests.storage.conftest import bucket, seaweed

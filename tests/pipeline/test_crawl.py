@@ -24,8 +24,7 @@ from toolkit.errors import DataError
 from toolkit.ingest.reading import input_bytes
 from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.ingest.web import records as web_records
-from toolkit.storage import Stat
-from toolkit.storage import reading as storage_reading
+from toolkit.storage import Stat, reading as storage_reading
 from toolkit.storage.stores.http import Http
 
 CRAWL = "CC-MAIN-2024-10"

@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
 from tests.taggers.test_contract import NAMES, class_of, variants_of

@@ -4,8 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from toolkit.data.documents import Document, Span
 from toolkit.data.schema import ANY, BOOL, FLOAT, INT, SPANS, STR, Type, infer, list_of, nullable, to_python, union

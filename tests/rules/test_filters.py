@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from toolkit.data.schema import ANY, BOOL, FLOAT, INT, NEVER, SPANS, STR, Type, infer, list_of, nullable, to_python
 from toolkit.errors import ConfigError, DataError, MissingExtra

@@ -6,12 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from tests.rules.test_ruleset import doc
-from tests.rules.test_ruleset import refused as refused_repeating
-from tests.rules.test_ruleset import rules as rules_repeating
+from tests.rules.test_ruleset import doc, refused as refused_repeating, rules as rules_repeating
 from toolkit.config import settings as config
 from toolkit.data.schema import INT, STR, Type, list_of, nullable
 from toolkit.errors import ConfigError, DataError

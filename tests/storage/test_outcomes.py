@@ -17,8 +17,7 @@ from tests.storage.conftest import use
 from tests.storage.faults import environment
 from tests.storage.servers import Asked, Faults, Seaweed, proxy
 from toolkit.errors import DataError, Forbidden, Unreadable
-from toolkit.storage import json_files, store_of
-from toolkit.storage import store as stores
+from toolkit.storage import json_files, store as stores, store_of
 from toolkit.storage.objects import SMALL
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files

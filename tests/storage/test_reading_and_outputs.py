@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 import xxhash
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.waiting import PATIENCE
 from toolkit.errors import DataError, Unreadable

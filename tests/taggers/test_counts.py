@@ -13,10 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import settings as settings_tlsh
-from hypothesis import settings as settings_word_list
-from hypothesis import strategies as st
+from hypothesis import given, settings as settings_tlsh, settings as settings_word_list, strategies as st
 
 from taggers.length import Length
 from taggers.noise import Noise, _noise_up_to

@@ -14,8 +14,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from taggers._c4_lines import CLOSERS, POLICIES, QUOTES
 from taggers.c4 import C4, Page
@@ -23,8 +22,7 @@ from taggers.fineweb import Fineweb, Ratios
 from taggers.gopher_quality import BULLETS, ENGLISH, GopherQuality, Quality
 from taggers.gopher_repetition import GopherRepetition, Repetition
 from taggers.refinedweb_lines import COUNTED, RefinedwebLines, Removed
-from taggers.roots import Ratios as RootsRatios
-from taggers.roots import Roots
+from taggers.roots import Ratios as RootsRatios, Roots
 from toolkit import Batch, ConfigError, Document, Span
 from toolkit.text import TERMINALS, spacy_words, split_lines, stop_words
 from toolkit.text.editing import apply, edits_of_spans

@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from taggers import pii_presidio, secrets
 from taggers._rights import matches, rule_for, site_file, site_of, spellings

@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 import regex
 from fastwarc.warc import ArchiveIterator, WarcRecordType
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from taggers._eurolingua import eurolingua_statistics
 from taggers.redpajama import Redpajama

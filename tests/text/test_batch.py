@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from toolkit import Document
 from toolkit.data.documents import Prediction, split_lines

@@ -19,10 +19,17 @@ import pytest
 from hypothesis import example, given, settings
 
 from tests.text.test_words import CHANGED, same_unicode, simple_fold
-from toolkit.text import NUMBER as CODE_POINTS_NUMBER
-from toolkit.text import SPACE as CODE_POINTS_SPACE
-from toolkit.text import UPPER as CODE_POINTS_UPPER
-from toolkit.text import LineTable, count_code_points, count_marked, decomposed, lower_decomposed, split_lines
+from toolkit.text import (
+    NUMBER as CODE_POINTS_NUMBER,
+    SPACE as CODE_POINTS_SPACE,
+    UPPER as CODE_POINTS_UPPER,
+    LineTable,
+    count_code_points,
+    count_marked,
+    decomposed,
+    lower_decomposed,
+    split_lines,
+)
 from toolkit.text.json_strings import DecodedTexts, decoded, encoded, placed, sound
 from toolkit.text.kernels.split_mix import sequence
 from toolkit.text.line_table import LineTable as JsonStringsLineTable

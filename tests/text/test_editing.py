@@ -1,8 +1,7 @@
 """Edits of texts, against a slow and obvious reference."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from toolkit import DataError, Span
 from toolkit.text import split_lines

@@ -3,8 +3,7 @@
 import msgspec
 import pytest
 import regex
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from taggers.gopher_quality import GopherQuality
 from taggers.redpajama import Redpajama

@@ -9,8 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 import xxhash
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from toolkit import Batch, Document
 from toolkit.data.documents import split_lines

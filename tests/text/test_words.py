@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import regex
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from taggers.gopher_quality import GopherQuality
 from taggers.gopher_repetition import GopherRepetition
@@ -40,9 +39,9 @@ from toolkit.text.words import (
     IS_LOWER,
     IS_TITLE,
     IS_UPPER,
+    Words as LanguageWordsWords,
     words_of,
 )
-from toolkit.text.words import Words as LanguageWordsWords
 
 same_unicode = pytest.mark.skipif(
     f"Unicode {UNICODE}" not in (importlib.metadata.distribution("regex").read_text("METADATA") or ""),

@@ -19,8 +19,7 @@ from toolkit.errors import DataError
 from toolkit.storage.compression import compress_fast, compress_small, compress_zstd
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import Lines
-from toolkit.view import corpus as browsed
-from toolkit.view import members
+from toolkit.view import corpus as browsed, members
 from toolkit.view.corpus import Query, QueryEnded, Stop
 from toolkit.view.members import MemberFile, Pieces
 

@@ -11,8 +11,7 @@ import pytest
 import toolkit
 from tests.conftest import Run
 from tests.files_in_place import config, lay_out
-from tests.pipeline.conftest import TEXTS as SMALL
-from tests.pipeline.conftest import Project, document, id_of, read_rows, write_rows
+from tests.pipeline.conftest import TEXTS as SMALL, Project, document, id_of, read_rows, write_rows
 from tests.view.sites import Site, serving
 from toolkit.commands import view
 from toolkit.commands.view import Options

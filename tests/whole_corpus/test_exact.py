@@ -9,13 +9,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.whole_corpus.making import make, write_shards
 from toolkit.data.documents import split_lines
-from toolkit.whole_corpus.exact import pieces as pieces_module
-from toolkit.whole_corpus.exact import runs
+from toolkit.whole_corpus.exact import pieces as pieces_module, runs
 
 pytestmark = pytest.mark.slow
 

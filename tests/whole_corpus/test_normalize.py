@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xxhash
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, write_rows

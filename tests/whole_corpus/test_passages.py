@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 import xxhash
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from tests.whole_corpus.making import make, write_shards
 from tests.whole_corpus.test_exact import Row, named

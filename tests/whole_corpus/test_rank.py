@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.marks import slow
 from tests.whole_corpus.making import Made, make, write_shards
 from toolkit.config.settings import ConfigNode
 from toolkit.errors import ToolkitError
-from toolkit.whole_corpus import score_runs as runs
-from toolkit.whole_corpus import section
+from toolkit.whole_corpus import score_runs as runs, section
 from toolkit.whole_corpus.score_runs import RankSteps, added, stepped, steps_of, thinned
 
 Row = dict[str, Any]

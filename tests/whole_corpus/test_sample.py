@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.whole_corpus.making import make, run_here, write_shards
 from toolkit.config.settings import ConfigNode

@@ -11,8 +11,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from toolkit.config import settings as config
-from toolkit.config.scale import ScaleOption
-from toolkit.config.scale import check as check_scale
+from toolkit.config.scale import ScaleOption, check as check_scale
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Span, value_at

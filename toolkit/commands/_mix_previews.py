@@ -9,12 +9,14 @@ import msgspec
 
 from toolkit import partials
 from toolkit.command_line import CommandResult, absent
-from toolkit.commands import _mix_preparation as preparation
-from toolkit.commands import _mix_publishing as publishing
-from toolkit.commands import _mix_tables as tables
-from toolkit.commands import _sections as sections
-from toolkit.commands import _tag_sample as using
-from toolkit.commands import _tracing as tracing
+from toolkit.commands import (
+    _mix_preparation as preparation,
+    _mix_publishing as publishing,
+    _mix_tables as tables,
+    _sections as sections,
+    _tag_sample as using,
+    _tracing as tracing,
+)
 from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
@@ -24,8 +26,7 @@ from toolkit.errors import ConfigError, amount, mismatch
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import shard_tasks
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects import explain as explaining
-from toolkit.mix.effects import preview, summary
+from toolkit.mix.effects import explain as explaining, preview, summary
 from toolkit.mix.effects.counts import RuleEffect, Totals, added
 from toolkit.mix.publish import BlocklistCount, OrphanCount, Unseen
 from toolkit.mix.writer import not_carried

@@ -21,8 +21,7 @@ from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, DataError, amount
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import shard_tasks
-from toolkit.mix import assemble, orphans, plan, publish, stage
-from toolkit.mix import settings as mix_settings
+from toolkit.mix import assemble, orphans, plan, publish, settings as mix_settings, stage
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects import summary
 from toolkit.mix.effects.counts import RuleEffect, Totals
@@ -33,8 +32,7 @@ from toolkit.mix.orphans import FIELD
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount, Unseen, orphan_counts
 from toolkit.mix.settings import COPY, MixSettings
 from toolkit.mix.stage import StageRecord, StageRecords
-from toolkit.records import identity
-from toolkit.records import sets as records
+from toolkit.records import identity, sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.rules.kinds import kind_called
 from toolkit.stages.context import Context, Outcome, all_values, failures

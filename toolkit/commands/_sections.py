@@ -18,8 +18,7 @@ from toolkit.ingest import section as ingest_section
 from toolkit.records.sets import SetSchema
 from toolkit.stages.context import Context
 from toolkit.storage.paths import absolute, is_folder, not_in
-from toolkit.tag import declared
-from toolkit.tag import plan as tag_plan
+from toolkit.tag import declared, plan as tag_plan
 from toolkit.tag.run import ShardToTag, settings_of
 
 if TYPE_CHECKING:

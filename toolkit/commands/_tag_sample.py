@@ -15,8 +15,7 @@ from toolkit.ingest import section as ingest_section
 from toolkit.records import sets as records
 from toolkit.stages.context import Context, Outcome, failures, table
 from toolkit.storage.threads import for_each
-from toolkit.tag import declared, sample, steps
-from toolkit.tag import run as tagging
+from toolkit.tag import declared, run as tagging, sample, steps
 from toolkit.tag.declared import check_section
 from toolkit.tag.plan import build
 

@@ -6,8 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.align import join as joining
-from toolkit.align import section, write
+from toolkit.align import join as joining, section, write
 from toolkit.align.write import Todo, progress_of, works_to_write
 from toolkit.command_line import CommandResult, Configured, Flag, Shared
 from toolkit.commands import _sections as sections

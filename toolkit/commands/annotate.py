@@ -9,16 +9,13 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import msgspec
 
 from toolkit.command_line import CommandResult, Configured, Flag
-from toolkit.commands import _label_files as files
-from toolkit.commands import _sections as sections
-from toolkit.commands import tag
+from toolkit.commands import _label_files as files, _sections as sections, tag
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import ShardDone
-from toolkit.learn.annotate import annotator as annotators
-from toolkit.learn.annotate import asking, batch, ledger, section
+from toolkit.learn.annotate import annotator as annotators, asking, batch, ledger, section
 from toolkit.learn.annotate.annotator import SAMPLE, Annotator
 from toolkit.learn.annotate.endpoint import authorization
 from toolkit.records import sets

@@ -9,11 +9,9 @@ from toolkit.command_line import CommandResult, Flag, Looking, Words
 from toolkit.commands import _sections as sections
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError, NothingThere, amount
-from toolkit.ingest import attempts
-from toolkit.ingest import section as ingest_section
+from toolkit.ingest import attempts, section as ingest_section
 from toolkit.make import section as make_section
-from toolkit.records import foreign, ingested, left_out
-from toolkit.records import sets as records
+from toolkit.records import foreign, ingested, left_out, sets as records
 from toolkit.records.ingested import lost_shards
 from toolkit.stages.context import Context, Outcome
 from toolkit.storage import store_of

@@ -5,8 +5,7 @@ from contextlib import contextmanager, suppress
 from typing import Annotated, ClassVar
 
 from toolkit.align import section as align_section
-from toolkit.command_line import Flag, Words
-from toolkit.command_line import Options as CommonOptions
+from toolkit.command_line import Flag, Options as CommonOptions, Words
 from toolkit.commands import _sections as sections
 from toolkit.config.settings import ConfigNode, stages
 from toolkit.data.metadata_fields import METADATA

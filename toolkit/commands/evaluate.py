@@ -10,17 +10,14 @@ from toolkit.aggregate.tables import display
 from toolkit.command_line import CommandResult, Flag, Words, natural
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import LABELS, LANGUAGE, LENGTH, Finder, confusion
-from toolkit.config import scale as scales
-from toolkit.config import settings as config
+from toolkit.config import scale as scales, settings as config
 from toolkit.config.scale import Declared, Scale
 from toolkit.data import excerpts
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.execution.grouped import tasks_of
-from toolkit.learn.evaluate import judged, judging, plots
-from toolkit.learn.evaluate import predictions as answering
-from toolkit.learn.evaluate.metrics import HEADLINES
-from toolkit.learn.evaluate.metrics import Task as What
+from toolkit.learn.evaluate import judged, judging, plots, predictions as answering
+from toolkit.learn.evaluate.metrics import HEADLINES, Task as What
 from toolkit.learn.train import section
 from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.records import sets as records

@@ -13,19 +13,20 @@ import msgspec
 
 from toolkit import one_pass
 from toolkit.command_line import CommandResult, Configured, Stage, absent
-from toolkit.commands import _mix_preparation as preparation
-from toolkit.commands import _mix_tables as tables
-from toolkit.commands import _sections as sections
+from toolkit.commands import _mix_preparation as preparation, _mix_tables as tables, _sections as sections
 from toolkit.config.settings import stages
 from toolkit.data.dataset import ConfiguredPath, Dataset, Inside, check_dataset, dataset_folders
 from toolkit.errors import ConfigError, NothingThere, ToolkitError, Unreadable, amount, few, quoted
 from toolkit.execution.executors import Task
 from toolkit.execution.grouped import Finished, Work
-from toolkit.ingest import attempts, in_place
-from toolkit.ingest import inputs as ingest_records
-from toolkit.ingest import plan as ingest_plan
-from toolkit.ingest import run as ingesting
-from toolkit.ingest import section as ingest_section
+from toolkit.ingest import (
+    attempts,
+    in_place,
+    inputs as ingest_records,
+    plan as ingest_plan,
+    run as ingesting,
+    section as ingest_section,
+)
 from toolkit.ingest.attempts import SupersededInput, find_superseded, forget_superseded, removed_inputs
 from toolkit.mix import bindings, publish
 from toolkit.mix.effects.counts import added
@@ -42,8 +43,7 @@ from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage import store_of
 from toolkit.storage.paths import work_folder
 from toolkit.storage.threads import results_of
-from toolkit.tag import declared
-from toolkit.tag import run as tagging
+from toolkit.tag import declared, run as tagging
 
 if TYPE_CHECKING:
     from toolkit.ingest.index.selecting import FetchEstimate, Part
@@ -358,8 +358,8 @@ def run(
         context.merge_inputs()
         attempts.forget_attempts(works, dataset)
         failed_tasks.keep_only(work.key for work in works)
-    gone = {} if context.in_part else ingest_records.inputs_gone(works, dataset)
-    missing = sorted(gone)
+    former = {} if context.in_part else ingest_records.inputs_gone(works, dataset)
+    missing = sorted(former)
     data = IngestResult(
         documents=dataset.documents,
         inputs=sum(len(work.files) for work in works),
@@ -379,7 +379,7 @@ def run(
         text += "--overwrite has replaced nothing: all was made with these settings\n"
     if missing:
         text += f"inputs of earlier runs that are not among these: {few(missing)}; their documents stay, "
-        text += f"`toolkit clean --forget {gone[missing[0]]}` deletes those of {missing[0]}\n"
+        text += f"`toolkit clean --forget {former[missing[0]]}` deletes those of {missing[0]}\n"
     if lost:
         text += f"inputs of packs that are not there any more: {few(lost)}; their documents have gone\n"
     outcome = Outcome(

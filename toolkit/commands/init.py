@@ -11,15 +11,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import msgspec
 
-from toolkit.command_line import Flag, Words
-from toolkit.command_line import Options as CommonOptions
-from toolkit.config import recipes
-from toolkit.config import settings as config
+from toolkit.command_line import Flag, Options as CommonOptions, Words
+from toolkit.config import recipes, settings as config
 from toolkit.data.dataset import SHARD_SUFFIXES, is_within, normal_path
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER
 from toolkit.errors import ConfigError, DataError, NothingThere, amount
-from toolkit.ingest import file_kinds, folders, in_place, section
-from toolkit.ingest import plan as ingest_plan
+from toolkit.ingest import file_kinds, folders, in_place, plan as ingest_plan, section
 from toolkit.ingest.reader import READERS, Draft, Input, Sample, first_drafts
 from toolkit.ingest.reading.preview import Preview, UnwrittenRejects, preview
 from toolkit.ingest.tables.fields import FieldReader

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from toolkit.command_line import Configured, Flag, Stage, natural
-from toolkit.commands import _mix_preparation as preparation
-from toolkit.commands import _mix_publishing as publishing
-from toolkit.commands import _sections as sections
-from toolkit.commands import _tag_sample as using
+from toolkit.commands import (
+    _mix_preparation as preparation,
+    _mix_publishing as publishing,
+    _sections as sections,
+    _tag_sample as using,
+)
 from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.commands._mix_publishing import MixResult
 from toolkit.config.settings import ConfigNode
@@ -27,8 +29,7 @@ from toolkit.mix import bindings, join, lock, publish, stage
 from toolkit.mix.effects.counts import added
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import Manifest, is_unchanged, unchanged_manifest
-from toolkit.mix.settings import TOKENS as FORMAT
-from toolkit.mix.settings import MixSettings, Stream
+from toolkit.mix.settings import TOKENS as FORMAT, MixSettings, Stream
 from toolkit.records import foreign, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.records.origins import Origin

@@ -4,8 +4,7 @@ from typing import ClassVar
 
 from msgspec import structs
 
-from toolkit.command_line import CommandResult
-from toolkit.command_line import Options as Common
+from toolkit.command_line import CommandResult, Options as Common
 from toolkit.stages.context import Context, Outcome, table
 from toolkit.storage import models
 

@@ -3,10 +3,8 @@
 from typing import Annotated, Any, ClassVar
 
 from toolkit.command_line import CommandResult, Flag, Looking, Words, absent
-from toolkit.commands import _sections as sections
-from toolkit.commands import validate
-from toolkit.data.dataset import ConfiguredPath as Written
-from toolkit.data.dataset import check_apart
+from toolkit.commands import _sections as sections, validate
+from toolkit.data.dataset import ConfiguredPath as Written, check_apart
 from toolkit.distribution import NAME
 from toolkit.errors import ConfigError, amount
 from toolkit.execution.executors import Task

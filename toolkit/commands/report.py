@@ -33,8 +33,7 @@ from toolkit.mix.effects.preview import uneven_losses
 from toolkit.mix.publish import unchanged_manifest
 from toolkit.mix.settings import MixSettings, OutputSettings, Stream
 from toolkit.pages.report import render
-from toolkit.records import ingested, origins
-from toolkit.records import sets as records
+from toolkit.records import ingested, origins, sets as records
 from toolkit.records.origins import Origin
 from toolkit.report import facts, of_output, shard_stats
 from toolkit.report.gather import MixInput, gather

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 import msgspec
 
 from toolkit.command_line import CommandResult, Configured, Flag, Stage, find
-from toolkit.commands import _mix_preparation as preparation
-from toolkit.commands import _mix_publishing as publishing
-from toolkit.commands import ingest
+from toolkit.commands import _mix_preparation as preparation, _mix_publishing as publishing, ingest
 from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.commands._mix_publishing import MixResult
 from toolkit.commands.ingest import IngestResult, PlannedIngest
@@ -18,8 +16,7 @@ from toolkit.config import settings
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NoDocuments, few
-from toolkit.ingest import inputs as ingest_records
-from toolkit.ingest import plan as ingest_plan
+from toolkit.ingest import inputs as ingest_records, plan as ingest_plan
 from toolkit.mix import bindings, publish, stage
 from toolkit.mix.publish import is_unchanged, unchanged_manifest
 from toolkit.one_pass import InputToPass, attributes_by_record

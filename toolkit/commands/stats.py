@@ -22,8 +22,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.execution.executors import Result, Task
 from toolkit.ingest import inputs, own_types
-from toolkit.inspect import counting
-from toolkit.inspect import targets as inspected
+from toolkit.inspect import counting, targets as inspected
 from toolkit.inspect.counting import (
     COUNT,
     LABELS_AT,
@@ -39,8 +38,7 @@ from toolkit.inspect.counting import (
 from toolkit.inspect.documents import expected_format, merged_types
 from toolkit.inspect.targets import Format, recorded_format
 from toolkit.interop.foreign import ForeignRows, ForeignTable
-from toolkit.mix import publish
-from toolkit.mix import settings as mix_settings
+from toolkit.mix import publish, settings as mix_settings
 from toolkit.mix.effects.counts import BeforeAfter, SizesByLabel
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
 from toolkit.mix.settings import Stream

@@ -14,8 +14,7 @@ from toolkit.config import settings
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere, ToolkitError
 from toolkit.execution import leases
-from toolkit.records import ingested
-from toolkit.records import sets as records
+from toolkit.records import ingested, sets as records
 from toolkit.records.failures import FailureRecords
 from toolkit.records.ingested import lost_shards
 from toolkit.session import current

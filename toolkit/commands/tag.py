@@ -10,8 +10,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit.command_line import CommandResult, Flag, Stage, Words, absent, natural
-from toolkit.commands import _sections as sections
-from toolkit.commands import _tag_sample as sampling
+from toolkit.commands import _sections as sections, _tag_sample as sampling
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
@@ -27,8 +26,7 @@ from toolkit.stages.disk_quota import ATTRIBUTES, FILES, DiskUse
 from toolkit.stages.running import skip_finished
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.threads import results_of
-from toolkit.tag import declared
-from toolkit.tag import run as tagging
+from toolkit.tag import declared, run as tagging
 from toolkit.tag.plan import Plan
 from toolkit.tag.steps import work_done
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import msgspec
 from msgspec.structs import replace
 
-from toolkit.command_line import CommandResult, Flag, Words
-from toolkit.command_line import Options as CommonOptions
+from toolkit.command_line import CommandResult, Flag, Options as CommonOptions, Words
 from toolkit.commands import _sections as sections
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import record_logs, row_index
@@ -37,8 +36,7 @@ from toolkit.storage.outputs import RowOutput, write_file
 from toolkit.storage.paths import exists, expand, is_folder, join, list_files, remove, remove_tree, work_folder
 from toolkit.storage.reading import Lines, open_stored
 from toolkit.storage.record_log import Group
-from toolkit.tag import run as tagging
-from toolkit.tag import sample
+from toolkit.tag import run as tagging, sample
 from toolkit.whole_corpus import records as whole
 
 if TYPE_CHECKING:

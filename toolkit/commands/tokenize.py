@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
-from toolkit.commands import _sections as sections
-from toolkit.commands import mix
+from toolkit.commands import _sections as sections, mix
 from toolkit.commands.mix import Locking
 from toolkit.stages.context import Context, Outcome
 from toolkit.stages.disk_quota import DiskUse

@@ -7,12 +7,13 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Flag, Words, absent, positive
-from toolkit.command_line import Options as CommonOptions
-from toolkit.commands import _mix_preparation as preparation
-from toolkit.commands import _mix_previews as previews
-from toolkit.commands import _sections as sections
-from toolkit.commands import _tracing as tracing
+from toolkit.command_line import CommandResult, Flag, Options as CommonOptions, Words, absent, positive
+from toolkit.commands import (
+    _mix_preparation as preparation,
+    _mix_previews as previews,
+    _sections as sections,
+    _tracing as tracing,
+)
 from toolkit.config import settings
 from toolkit.errors import ConfigError, amount, short
 from toolkit.execution.executors import Report, Task

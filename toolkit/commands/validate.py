@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from toolkit.command_line import CommandResult, Flag, Limited, Looking, Shared, Words
-from toolkit.commands import _mix_preparation as preparation
-from toolkit.commands import _sections as sections
+from toolkit.commands import _mix_preparation as preparation, _sections as sections
 from toolkit.commands._description import ScanCache, describer
 from toolkit.commands.dedup import plan_of
 from toolkit.config.settings import stages
@@ -23,10 +22,8 @@ from toolkit.exporting.shard import indexes_in
 from toolkit.ingest import inputs
 from toolkit.inspect import targets
 from toolkit.inspect.targets import format_of, recorded_format
-from toolkit.mix import publish
-from toolkit.mix import settings as mix_settings
-from toolkit.mix.lock import Lock
-from toolkit.mix.lock import load as load_lock
+from toolkit.mix import publish, settings as mix_settings
+from toolkit.mix.lock import Lock, load as load_lock
 from toolkit.mix.stage import check_shard
 from toolkit.records import ingested, left_out, sets
 from toolkit.source import external_sets
@@ -37,8 +34,7 @@ from toolkit.storage.paths import exists, is_folder, join, missing_reason, size_
 from toolkit.storage.threads import for_each
 from toolkit.tag import declared
 from toolkit.text.languages.labels import label_of_path
-from toolkit.validate import card, croissant, file_checks, output, reader
-from toolkit.validate import output as whole_dataset
+from toolkit.validate import card, croissant, file_checks, output, output as whole_dataset, reader
 from toolkit.validate.output import check_folder, check_lock
 
 

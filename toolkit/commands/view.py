@@ -9,9 +9,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit.command_line import Flag, Limited, Looking
-from toolkit.commands import _mix_preparation as preparation
-from toolkit.commands import _sections as sections
-from toolkit.commands import _tracing as tracing
+from toolkit.commands import _mix_preparation as preparation, _sections as sections, _tracing as tracing
 from toolkit.commands.trace import tokens_of
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset, open_dataset

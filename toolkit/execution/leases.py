@@ -24,8 +24,7 @@ from dataclasses import dataclass
 import msgspec
 
 from toolkit.errors import ConfigError, ToolkitError, Unreadable
-from toolkit.interrupts import check as check_signals
-from toolkit.interrupts import pause
+from toolkit.interrupts import check as check_signals, pause
 from toolkit.session import current
 from toolkit.storage import store_of
 from toolkit.storage.json_files import load_strictly

@@ -21,8 +21,7 @@ from toolkit.execution.executors import Report
 from toolkit.mix.effects.preview import indexed_rows
 from toolkit.mix.join import JoinedShard, inputs_of, row_decoder
 from toolkit.mix.joined_sets import JoinedSet
-from toolkit.records import origins
-from toolkit.records import sets as records
+from toolkit.records import origins, sets as records
 from toolkit.records.origins import Origin
 from toolkit.records.sets import ShardAttributes
 from toolkit.storage import Stat, paths, store_of

@@ -14,8 +14,7 @@ import msgspec
 
 from toolkit.config import settings as config
 from toolkit.config.settings import ConfigNode, ConfigStruct
-from toolkit.data.dataset import Dataset, is_within, normal_path
-from toolkit.data.dataset import open_dataset as open_places
+from toolkit.data.dataset import Dataset, is_within, normal_path, open_dataset as open_places
 from toolkit.data.in_place import START, Begin, Sieve
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, ToolkitError

@@ -15,8 +15,7 @@ import msgspec
 
 from toolkit.config.settings import FROZEN
 from toolkit.data.documents import Document, explain_bad_row
-from toolkit.data.metadata_fields import DOT, SAME
-from toolkit.data.metadata_fields import label_of as expression_of_label
+from toolkit.data.metadata_fields import DOT, SAME, label_of as expression_of_label
 from toolkit.errors import ConfigError, DataError
 from toolkit.plugins import Kind
 from toolkit.storage.json_files import decoder_of

@@ -20,8 +20,7 @@ from toolkit.mix import bindings, joined_sets, orphans, publish
 from toolkit.mix.effects.counts import added
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.writer import not_carried
-from toolkit.report import facts, of_output, samples
-from toolkit.report import shard_stats as counted
+from toolkit.report import facts, of_output, samples, shard_stats as counted
 from toolkit.report.fields import StreamFields, fields_of
 from toolkit.rules.rule import Rule
 from toolkit.storage.record_log import RecordLog

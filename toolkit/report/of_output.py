@@ -15,8 +15,7 @@ from toolkit.mix import publish
 from toolkit.mix.effects.counts import GroupCount, RuleCount
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound, Manifest
-from toolkit.records import ingested, left_out
-from toolkit.records import sets as records
+from toolkit.records import ingested, left_out, sets as records
 from toolkit.report import facts
 from toolkit.report.facts import Input, Language, Model, Named, SetMade, StageWork
 from toolkit.rules.kinds import kind_called

@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit.data.excerpts import IN_MARKDOWN, escaped, head, unlike_formula, width
-from toolkit.data.excerpts import columns as columns_of
+from toolkit.data.excerpts import IN_MARKDOWN, columns as columns_of, escaped, head, unlike_formula, width
 from toolkit.data.schema import is_number
 from toolkit.data.tables.parquet import Sink
 from toolkit.errors import ConfigError, ToolkitError, amount, did_you_mean

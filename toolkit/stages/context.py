@@ -20,10 +20,7 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount
 from toolkit.execution import leases
 from toolkit.execution.executors import Result
-from toolkit.ingest import in_place, own_types
-from toolkit.ingest import inputs as ingest_records
-from toolkit.ingest import plan as ingest_plan
-from toolkit.ingest import section as ingest_section
+from toolkit.ingest import in_place, inputs as ingest_records, own_types, plan as ingest_plan, section as ingest_section
 from toolkit.interop.dolma import is_dolma
 from toolkit.records import foreign, ingested, left_out, sets
 from toolkit.source import LOOK, Source

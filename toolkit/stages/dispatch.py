@@ -9,8 +9,7 @@ import msgspec
 
 from toolkit import command_line
 from toolkit.command_line import Looking, Options
-from toolkit.config import recipes, root, settings
-from toolkit.config import settings as config
+from toolkit.config import recipes, root, settings, settings as config
 from toolkit.errors import ConfigError, MissingModel, NothingThere, UnknownPlugin
 from toolkit.interop import dolma
 from toolkit.rules.text_edits import name_edits

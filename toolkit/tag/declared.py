@@ -7,8 +7,7 @@ from typing import Any, Literal
 import msgspec
 import xxhash
 
-from toolkit.config import scale as scales
-from toolkit.config import settings as config
+from toolkit.config import scale as scales, settings as config
 from toolkit.config.plugin_code import changes
 from toolkit.config.settings import ConfigNode
 from toolkit.data import chosen_text, schema
@@ -19,8 +18,7 @@ from toolkit.records.foreign import External, types_of
 from toolkit.rules.text_edits import edits_in
 from toolkit.storage import models, store_of
 from toolkit.storage.paths import list_files
-from toolkit.tag import plan as tag_plan
-from toolkit.tag import set_options, tagger
+from toolkit.tag import plan as tag_plan, set_options, tagger
 from toolkit.tag.plan import Plan, Step, build
 
 

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from toolkit.config import scale as scales
-from toolkit.config import settings as config
+from toolkit.config import scale as scales, settings as config
 from toolkit.config.plugin_code import changes, code_of
 from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigNode, ConfigStruct

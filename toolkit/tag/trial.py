@@ -23,8 +23,7 @@ from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.plugins import default_name
 from toolkit.storage.paths import exists, is_folder, strip_suffix
 from toolkit.storage.reading import Decompressed, Lines
-from toolkit.tag import declared, describe
-from toolkit.tag import plan as tag_plan
+from toolkit.tag import declared, describe, plan as tag_plan
 from toolkit.tag.plan import Plan, Step
 from toolkit.tag.steps import run_steps
 from toolkit.tag.tagger import TAGGERS

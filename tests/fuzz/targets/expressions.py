@@ -7,8 +7,7 @@ from typing import Any
 from tests.rules.test_expressions import NAMES, VALUES
 from toolkit.rules.compiling import compile_function
 from toolkit.rules.expression_tree import ExpressionError
-from toolkit.rules.expressions import check as checked
-from toolkit.rules.expressions import paths_in
+from toolkit.rules.expressions import check as checked, paths_in
 
 SEEDS = [
     text.encode()

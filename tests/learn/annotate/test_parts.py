@@ -4,15 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.conftest import ROOT
 from toolkit.config import settings
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
-from toolkit.learn.annotate import answers as stored
-from toolkit.learn.annotate import section
+from toolkit.learn.annotate import answers as stored, section
 from toolkit.learn.annotate.answers import Answer, AnswerCache
 from toolkit.learn.annotate.ledger import RateLimiter
 from toolkit.learn.annotate.prompt import (

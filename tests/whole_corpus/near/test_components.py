@@ -6,8 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from toolkit.exchange.scatter import gather
 from toolkit.execution.executors import Report, Task

@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole_corpus.near.comparison import Piece, decide

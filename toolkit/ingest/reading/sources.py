@@ -24,8 +24,7 @@ from toolkit.ingest.reading.rows import InputRows, OutputRow
 from toolkit.records.ingested import InputOfPack
 from toolkit.records.left_out import LeftOutOutput
 from toolkit.records.takedown import takedown_of
-from toolkit.storage import Stat, paths, threads
-from toolkit.storage import compression as compressions
+from toolkit.storage import Stat, compression as compressions, paths, threads
 
 AHEAD_BYTES = 1 << 24
 """Of inputs that are fetched while another one is read, at most."""

@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import msgspec
 import xxhash
 
-from toolkit.config.scale import Scale, ScaleOption
-from toolkit.config.scale import check as check_scale
+from toolkit.config.scale import Scale, ScaleOption, check as check_scale
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.config import recipes
-from toolkit.config import settings as config
+from toolkit.config import recipes, settings as config
 from toolkit.config.settings import ConfigNode
 from toolkit.data import chosen_text
 from toolkit.data.dataset import Dataset
@@ -19,8 +18,7 @@ from toolkit.learn.annotate.annotator import BATCH, Annotator, answers_folder
 from toolkit.records import sets as records
 from toolkit.storage import store_of
 from toolkit.storage.paths import where_looked
-from toolkit.tag import declared
-from toolkit.tag import plan as tag_plan
+from toolkit.tag import declared, plan as tag_plan
 from toolkit.tag.set_options import SETS, WHEN, WITHOUT
 
 ANNOTATOR = f"{Annotator.__module__}:{Annotator.__name__}"

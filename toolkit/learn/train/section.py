@@ -38,8 +38,7 @@ from toolkit.storage.models import CARD, ModelFile, digest_of_files
 from toolkit.storage.outputs import Output, Together
 from toolkit.storage.paths import is_set_name, join, remove, remove_tree
 from toolkit.text.batch import Batch
-from toolkit.whole_corpus import resolve, sign
-from toolkit.whole_corpus import section as whole
+from toolkit.whole_corpus import resolve, section as whole, sign
 from toolkit.whole_corpus.expressions import Evaluator
 from toolkit.whole_corpus.records import set_folder
 from toolkit.whole_corpus.section import Entry, Plan

@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from toolkit.config.scale import Scale, ScaleOption
-from toolkit.config.scale import check as check_scale
+from toolkit.config.scale import Scale, ScaleOption, check as check_scale
 from toolkit.errors import ConfigError, DataError
 from toolkit.execution.executors import Report, Task
 from toolkit.learn.train import examples as example_sets

@@ -112,8 +112,13 @@ def _step(segment: "JSONPathSegment") -> tree.Step:
 
 
 def _selected(selector: "JSONPathSelector") -> tree.Step:
-    from jsonpath.selectors import Filter as FilterSelector
-    from jsonpath.selectors import IndexSelector, NameSelector, SliceSelector, WildcardSelector
+    from jsonpath.selectors import (
+        Filter as FilterSelector,
+        IndexSelector,
+        NameSelector,
+        SliceSelector,
+        WildcardSelector,
+    )
 
     match selector:
         case NameSelector(name=name):

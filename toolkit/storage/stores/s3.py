@@ -8,8 +8,7 @@ from typing import Any, cast
 
 from toolkit.distribution import missing_extra
 from toolkit.errors import ConfigError, Unreadable
-from toolkit.storage import addresses, retrying, store, threads
-from toolkit.storage import objects as object_store
+from toolkit.storage import addresses, objects as object_store, retrying, store, threads
 from toolkit.storage_options import DEFAULTS, StorageOptions
 
 HEADS = 3

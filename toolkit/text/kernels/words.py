@@ -4,8 +4,7 @@ from typing import Any
 
 import numba
 
-from toolkit.text import unicode_table as unicode
-from toolkit.text import words as word_flags
+from toolkit.text import unicode_table as unicode, words as word_flags
 from toolkit.text.kernels.intrinsics import inline
 from toolkit.text.unicode_table import Characters
 from toolkit.text.words import Words

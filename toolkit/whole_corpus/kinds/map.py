@@ -14,8 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from toolkit.config.scale import Declared, Scale, ScaleOption
-from toolkit.config.scale import check as check_scale
+from toolkit.config.scale import Declared, Scale, ScaleOption, check as check_scale
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, DataError, ToolkitError, amount

@@ -8,8 +8,16 @@ from toolkit.storage.paths import join
 from toolkit.whole_corpus.kind import Competing, Decisions, Files, Query, ResolveJob, Signer
 from toolkit.whole_corpus.near.components import Comparing
 from toolkit.whole_corpus.near.decisions import FATES, NearCopies, resolve, values_of
-from toolkit.whole_corpus.near.minhash import ENOUGH, PRESETS, VERSION, Bands, NearSigner, Size, curve
-from toolkit.whole_corpus.near.minhash import MinHasher as Signing
+from toolkit.whole_corpus.near.minhash import (
+    ENOUGH,
+    PRESETS,
+    VERSION,
+    Bands,
+    MinHasher as Signing,
+    NearSigner,
+    Size,
+    curve,
+)
 from toolkit.whole_corpus.records import SignedShard
 
 _NGRAM = 5

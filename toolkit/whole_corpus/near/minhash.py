@@ -45,8 +45,7 @@ from toolkit.text.kernels import compiling, signatures, split_mix
 from toolkit.text.line_table import LineTable
 from toolkit.text.unicode_table import Characters, characters
 from toolkit.text.words import Words
-from toolkit.whole_corpus.kind import NUMBERS, Competing, Files, TextBlock, seed_of
-from toolkit.whole_corpus.kind import Signer as KindSigner
+from toolkit.whole_corpus.kind import NUMBERS, Competing, Files, Signer as KindSigner, TextBlock, seed_of
 from toolkit.whole_corpus.records import SignedShard
 
 MOST_HASHES = 256
