@@ -130,12 +130,39 @@ class Loud(parquet.Parquet):
         return super().encode(document.with_text(document.text.upper()), mixed)
 
 
+class Silent(parquet.Parquet):
+    """A format that says that it copies the text, and does not."""
+
+    def copies_text(self) -> bool:
+        return True
+
+    def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
+        return [("documents", b'{"id":"a"}')]
+
+
+def test_a_format_that_says_wrongly_that_it_copies_the_text_is_told(project: Project) -> None:
+    pq.write_table(pa.table({"id": ["a"], "text": [TEXT]}), project.root / "a.parquet")
+    project.config["documents"] = {"format": "parquet", "source": "own", "path": str(project.root / "a.parquet")}
+    project.mixes({"drop": "document.chars < 2"}, format=f"{__file__}:Silent")
+    project("mix").fails(1, "in pieces of a format that copies the text (`copies_text`), got one without it")
+
+
 def test_a_format_that_extends_another_one_sees_texts(project: Project) -> None:
     pq.write_table(pa.table({"id": ["a"], "text": [TEXT]}), project.root / "a.parquet")
     project.config["documents"] = {"format": "parquet", "source": "own", "path": str(project.root / "a.parquet")}
     project.mixes({"drop": "document.chars < 2"}, format=f"{__file__}:Loud")
     project.ok("mix")
     assert pq.read_table(project.out / "documents.parquet")["text"].to_pylist() == [TEXT.upper()]
+
+
+def test_a_fault_is_told_and_no_rule_sees_an_empty_text(project: Project) -> None:
+    """Rows before a faulty one are looked at one by one, with their texts."""
+    pq.write_table(pa.table({"id": list("abcd"), "text": ["x"] * 4}), project.root / "a.parquet", row_group_size=2)
+    project.config["documents"] = {"format": "parquet", "source": "own", "path": str(project.root / "a.parquet")}
+    rows = [{"id": id, "source": "own", "attributes": {"c": 1}} for id in ("a", "b", "wrong", "d")]
+    write_rows(project.attributes / "c-0" / "a.parquet.jsonl.gz", rows)
+    project.mixes({"drop": "9 / document.chars > 10"}, attributes=["c-0"], format="parquet")
+    assert "got those of 'wrong' from 'own'" in project("mix").err
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
@@ -230,6 +257,8 @@ COLUMNS: dict[str, tuple[list[Any], Any]] = {
     "bytes": ([b"\x00\xff", None], pa.binary()),
     "four": ([b"abcd", None], pa.binary(4)),
     "lists": ([[["a", None], []], None, [None]], pa.list_(pa.list_(pa.string()))),
+    "flags": ([[True, None], [], None], pa.list_(pa.bool_())),
+    "empty": ([[]], pa.list_(pa.list_(pa.bool_()))),
     "vector": ([[0.1, 0.2], None], pa.list_(pa.float32(), 2)),
     "deep": ([{"a": 1, "in": {"x": [0.1, None]}}, None, {"a": None, "in": None}], DEEP),
     "map": ([[("k", 1), ("j", None)], None, []], pa.map_(pa.string(), pa.int32())),

@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, Self
 
+import msgspec
+
 from toolkit.data.documents import FreshDocument
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import DataError
@@ -74,6 +76,11 @@ class GappedRow(bytes):
         result = cls(row)
         result.utf8 = utf8
         return result
+
+    def filled(self) -> bytes:
+        """Return the row with the text in it."""
+        fields = msgspec.json.decode(self, type=dict[str, msgspec.Raw])
+        return msgspec.json.encode(fields | {"text": self.utf8.decode()})
 
 
 class IndexRow(bytes):

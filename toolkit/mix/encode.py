@@ -329,7 +329,11 @@ class Encoder:
         result = [[*item] for item in pieces]
         places = [(i, j) for i in gapped for j in range(len(result[i]))]
         utf8, begins, ends = json_strings.placed([documents[i].utf8 for i, _ in places])
-        lines, _ = json_strings.encoded(utf8, begins, ends, [result[i][j][1] for i, j in places], TEXT_KEY)
+        try:
+            lines, _ = json_strings.encoded(utf8, begins, ends, [result[i][j][1] for i, j in places], TEXT_KEY)
+        except ValueError:
+            got = "pieces of a format that copies the text (`copies_text`), got one without it"
+            raise DataError(f"expected {TEXT_KEY.decode()!r} in {got}", path=self.work.path) from None
         for (i, j), line in zip(places, lines, strict=True):
             result[i][j] = result[i][j][0], line
         return [*result]

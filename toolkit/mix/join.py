@@ -467,6 +467,7 @@ class Joiner:
         if block.dropped is not None:
             for i, line in enumerate(block.documents.lines):
                 if line:
+                    line = line.filled() if isinstance(line, in_place.GappedRow) else line
                     others_of = [Block(other.lines[i : i + 1], other.fault) for other in block.attribute_blocks]
                     yield from self._one_by_one(JointBlock(block.number + i, Block([line]), others_of))
             ending = [Block(other.lines[len(block.documents.lines) :], other.fault) for other in block.attribute_blocks]

@@ -255,7 +255,7 @@ def _of_buffers(values: list[Any], type_: Any) -> Any:
         children = [_of_buffers(inner, type_.value_type)]
         offsets, data = np.cumsum([0, *(len(value or ()) for value in values)]), []
     elif is_.is_boolean(type_) and kinds <= {bool}:
-        offsets, data = None, [np.packbits([value or False for value in values], bitorder="little")]
+        offsets, data = None, [np.packbits(np.array([value or False for value in values], bool), bitorder="little")]
     elif (type_ == pa.int64() and kinds <= {int}) or (type_ == pa.float64() and kinds <= {float}):
         try:
             numbers = np.array([0 if value is None else value for value in values], type_.to_pandas_dtype())
