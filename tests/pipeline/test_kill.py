@@ -19,8 +19,7 @@ from tests.marks import slow
 from tests.pipeline.conftest import Project, oscar_tags, strays, tree, write_rows
 from tests.waiting import PATIENCE
 from toolkit.mix import publish
-from toolkit.storage import json_files, outputs
-from toolkit.storage.stores import local
+from toolkit.storage import json_files, outputs, paths
 from toolkit.storage.stores.local import writing
 
 pytestmark = pytest.mark.slow
@@ -334,11 +333,11 @@ def published(pipeline: Project) -> tuple[Project, dict[str, str], dict[str, str
     [
         (os, "replace", False),
         (json_files, "save", False),
-        (publish, "remove", True),
+        (paths, "remove", True),
         (publish, "clear_work", False),
         *slow(
-            (publish, "remove", False),
-            (local, "move_file", True),
+            (paths, "remove", False),
+            (writing, "move_file", True),
             (publish, "write_file", True),
             (publish, "clear_work", True),
         ),
@@ -384,7 +383,7 @@ def test_a_publication_that_was_killed_is_finished_before_another_begins(
     project, _, _ = published
     project.config["mix"]["output"]["part_size"] = 3000
     with monkeypatch.context() as patch:
-        patch.setattr(local, "move_file", DiesAt(writing.move_file, 2, after=True))
+        patch.setattr(writing, "move_file", DiesAt(writing.move_file, 2, after=True))
         with pytest.raises(Killed):
             project("mix")
     findings = project("validate")
