@@ -8,7 +8,6 @@ Ingest, taggers, stages of the whole dataset and mixes ask `takedown_of` for the
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,7 +22,7 @@ from toolkit.data.urls import url_of
 from toolkit.errors import DataError
 from toolkit.records.left_out import identity
 from toolkit.records.sets import OutputState
-from toolkit.session import current
+from toolkit.session import cached, current
 from toolkit.storage.artifact import stored_sha256
 from toolkit.storage.paths import exists, join, list_files
 
@@ -150,9 +149,10 @@ def lists_of(dataset: Dataset) -> list[str]:
     """Return the sha256 of each list of a dataset, sorted. Without a record, which may be lost, they are its files."""
     folder = join(dataset.bookkeeping, KIND)
     recorded = record_logs.of(dataset).load(KIND, "", list[str])
-    return recorded or current().get_or_make((lists_of, folder), partial(_files_in, folder))
+    return recorded or _files_in(folder)
 
 
+@cached(64)
 def _files_in(folder: str) -> list[str]:
     return [name[:64] for name in list_files(folder) if re.fullmatch(r"[0-9a-f]{64}\.txt", name)]
 
@@ -170,13 +170,13 @@ def paths_of(dataset: Dataset) -> list[str]:
     """
     paths = {sha256: list_path(dataset, sha256) for sha256 in lists_of(dataset)}
     for sha256, path in paths.items():
-        got = current().get_or_make((list_path, path), partial(_sha256_of, path))
-        if got != sha256:
+        if (got := _sha256_of(path)) != sha256:
             remedy = "restore it, or give the list to `toolkit takedown --apply` again"
             raise DataError(f"expected the takedown list with the sha256 of its name, got {got}; {remedy}", path=path)
     return list(paths.values())
 
 
+@cached(4096)
 def _sha256_of(path: str) -> str:
     return stored_sha256(path) if exists(path) else "no such file"
 
