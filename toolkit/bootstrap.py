@@ -29,12 +29,10 @@ def is_program() -> bool:
 
 
 def use_utf8() -> None:
-    """Restart Python in UTF-8 mode, if the locale has another encoding. There, names of files would be other texts, so
-    that ids that are made of them would be other ones; output would be no JSON in UTF-8, or an error at the first
-    letter that the encoding lacks.
+    """Restart Python in UTF-8 mode, if the locale has another encoding.
 
-    There, names of files would be other texts, so that ids that are made of them would be other ones; what is printed
-    would be no JSON in UTF-8, or an error at the first letter that the encoding lacks.
+    There, names of files would be other texts, so that ids that are made of them would be other ones; output would be
+    no JSON in UTF-8, or an error at the first letter that the encoding lacks.
     """
     if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
         environment = {**os.environ, "PYTHONUTF8": "1"}  # for the processes that this one begins

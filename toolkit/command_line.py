@@ -28,11 +28,10 @@ AnyOptions = TypeVar("AnyOptions", bound="Options")
 
 
 class Flag:
-    """Describes a field as an option. The type of the field determines its value: nothing (bool), a number above 0
-    (int), one of some words (Literal), a text, or several of them, each after the option (tuple).
+    """Describes a field as an option.
 
-    The type of the field says what it takes: nothing (bool), a number above 0 (int), one of some words (Literal), a
-    text, or several of them, each behind the option (tuple).
+    The type of the field determines its value: nothing (bool), a number above 0 (int), one of some words (Literal), a
+    text, or several of them, each after the option (tuple).
 
     Attributes:
         names: Spellings; by default two hyphens and the field's name.
@@ -240,8 +239,7 @@ class Looking(Options, frozen=True, kw_only=True):
 
 
 def absent(name: str | None = None) -> Any:
-    """Return the default of an optional field of a result: false, and not encoded. Functions give an empty value of its
-    type instead; see `fill_absent`.
+    """Return the default of an optional field of a result: false, and not encoded.
 
     Functions give an empty value of its type instead; see `fill_absent`.
 

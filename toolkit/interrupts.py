@@ -147,10 +147,9 @@ def note_signals(sigterm: Callable[[], BaseException], *, sigint: bool = True) -
 
 @contextlib.contextmanager
 def interrupts_deferred() -> Iterator[None]:
-    """Defer Ctrl-C in the block, in a process of others: its work stays whole, and a second one raises. Other handlers
-    of the program, or the process, stay.
+    """Defer Ctrl-C in the block, in a process of others: its work stays whole, and a second one raises.
 
-    Where the program, or the process, has a handler of its own, that stays.
+    Other handlers of the program, or the process, stay.
     """
     here = threading.current_thread() is threading.main_thread()
     if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

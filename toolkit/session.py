@@ -220,8 +220,7 @@ class TaskAnswer(Generic[T]):
 
 @dataclass(frozen=True)
 class InSession(Generic[P, A, T]):
-    """The function of tasks, in the session of their command. A process of another machine makes the session with its
-    first task, and keeps it for those that follow.
+    """The function of tasks, in the session of their command.
 
     A process of another machine makes the session with its first task, and keeps it for those that follow.
     """

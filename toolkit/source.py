@@ -252,10 +252,9 @@ class Source:
                 yield row, line, {name: item.attributes for name, item in attribute_rows.items()}, rows.number
 
     def external(self, names: Sequence[str]) -> tuple[Mapping[str, list[ExternalContent]], dict[str, str]]:
-        """Return the contents of external sets, and messages of unreadable shards. Files of other shares come last: by
-        then these shares have recorded them.
+        """Return the contents of external sets, and messages of unreadable shards.
 
-        Files of other shares come last: by then these shares have noted what is in them.
+        Files of other shares come last: by then these shares have recorded them.
         """
         files = [
             ExternalFile(self.dataset, name, shard) for shard in (*self.shards, *self.other_shards) for name in names
@@ -365,8 +364,7 @@ class AvailableSets:
         return self.planned.get(name) or records.load_schema(self.dataset, name)
 
     def joined(self, texts: Iterable[str], selected: list[Joined], place: ConfigNode) -> list[JoinedSet]:
-        """Return the sets of expressions: the given ones, else those with the keys. A set of the configuration is taken
-        before one that is only on disk.
+        """Return the sets of expressions: the given ones, else those with the keys.
 
         A set of the configuration is taken before one that is only on disk.
         """

@@ -455,10 +455,9 @@ def takedown(
 
 @command(looks=True)
 def status(configuration: Configuration, *, overrides: Overrides = (), **settings: Any) -> "PipelineStatus":
-    """Return the state of a configuration's work, as ``toolkit status`` does. Arguments as of `run`. Open work is no
-    error: see `PipelineStatus.done`.
+    """Return the state of a configuration's work, as ``toolkit status`` does.
 
-    Arguments as of `run`. What is not done is no error: `PipelineStatus.done` says it.
+    Arguments as of `run`. Open work is no error: see `PipelineStatus.done`.
 
     Raises:
         ToolkitError: if that cannot be told.

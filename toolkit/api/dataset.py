@@ -153,12 +153,10 @@ class Dataset:
         ids: Iterable[str] | None = None,
         text: bool = True,
     ) -> Rows[Row]:
-        """Return documents joined with attribute sets, checked as for a mix. Checks of the whole run here, checks of a
-        shard when it is read: a set that is missing, short, damaged or stale is an error with file, line and id, and
-        never a row without its attributes.
+        """Return documents joined with attribute sets, checked as for a mix.
 
-        What concerns the whole is checked here, what concerns a shard when it is read: a set that is missing, short,
-        damaged or stale is an error that names file, line and id, and never a row without its attributes.
+        Checks of the whole run here, checks of a shard when it is read: a set that is missing, short, damaged or stale
+        is an error with file, line and id, and never a row without its attributes.
 
         Args:
             *sets: Sets to join; ``{"set": NAME, "as": {KEY: ITS_NAME}}`` if two have the same key.

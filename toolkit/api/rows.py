@@ -306,10 +306,9 @@ class Rows(Generic[T]):
         return self._rows(shard, text=text and self._text)
 
     def to_iterable_dataset(self) -> "datasets.IterableDataset":
-        """Return the rows as a Hugging Face `datasets.IterableDataset`. It shares the shards among its workers.
-        Examples have the columns of `to_arrow`.
+        """Return the rows as a Hugging Face `datasets.IterableDataset`.
 
-        Examples have the columns of `to_arrow`.
+        It shares the shards among its workers. Examples have the columns of `to_arrow`.
 
         Raises:
             MissingExtra: if `datasets` is not installed (extra `datasets`).

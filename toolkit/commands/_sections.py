@@ -138,7 +138,7 @@ TOKENIZE = "tokenize"
 
 
 def with_tokens(context: Context) -> Context:
-    """Return a context with a mix into tokens. A configuration without a mix tokenizes all documents.
+    """Return a context with a mix into tokens.
 
     A configuration without a mix tokenizes all documents.
 

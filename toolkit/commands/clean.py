@@ -54,11 +54,10 @@ class Options(Looking, frozen=True, kw_only=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Delete leftovers of ended processes, unfinished uploads to S3, and samples. Those of other machines are deleted,
-    too: the nodes of a cluster that died do not come back to do it. With `forget`, the outputs of inputs are deleted
-    instead, and their records.
+    """Delete leftovers of ended processes, unfinished uploads to S3, and samples.
 
-    Those of other machines are deleted, too: the nodes of a cluster that died do not come back to do it.
+    Those of other machines are deleted, too: the nodes of a cluster that died do not come back to do it. With `forget`,
+    the outputs of inputs are deleted instead, and their records.
 
     With `forget`, what was made of inputs is deleted instead, and their records.
     """

@@ -185,10 +185,9 @@ def _plan(context: Context, options: Options, result: RunResult) -> list[str]:
 
 
 def _notes_of_plan(context: Context, present: list[str]) -> str:
-    """Return notes on a later mix: its documents, and fields that it will not carry. Unless the first stage does so
-    itself, this warns of ids that are not unique.
+    """Return notes on a later mix: its documents, and fields that it will not carry.
 
-    Where the first stage does not do so itself, this warns of ids that are not unique.
+    Unless the first stage does so itself, this warns of ids that are not unique.
     """
     if not context.has("mix") or present[0] in ("ingest", "mix"):
         return ""

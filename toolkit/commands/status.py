@@ -110,10 +110,9 @@ class StatusRow(msgspec.Struct, frozen=True):
 
 
 def run(context: Context, options: Options) -> Outcome:
-    """Read the records of the configuration's outputs; status 0 if all is done. Errors in the configuration affect only
-    their stages (status 2).
+    """Read the records of the configuration's outputs; status 0 if all is done.
 
-    What is wrong with the configuration is told, and costs no more than the stages that it is about (status 2).
+    Errors in the configuration affect only their stages (status 2).
     """
     if context.is_dolma or not context.stages:
         none = f"{options.config}: expected one of the sections {', '.join(settings.stages())}; got none"

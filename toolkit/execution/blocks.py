@@ -94,11 +94,10 @@ def next_block(lines: Iterator[bytes], rows: int) -> Block:
 def in_order(
     make: Callable[[W], Callable[[B], R]], work: W, blocks: Iterable[B], processes: int, name: str = ""
 ) -> Iterator[R]:
-    """Yield the result of a function for each block, in order. Errors come in order, too: that of an earlier block
-    before that of reading a later one. If a process dies, its block is retried once in a new one.
+    """Yield the result of a function for each block, in order.
 
-    Errors come in their order, too: that of an earlier block before that of reading a later one. A process that dies
-    costs its block one retry in a new one.
+    Errors come in order, too: that of an earlier block before that of reading a later one. If a process dies, its block
+    is retried once in a new one.
 
     Args:
         make: Function that returns the function of a process. A module-level function, or a class.

@@ -241,10 +241,9 @@ def end_with_parent() -> None:
 
 
 def begin_masked(process: BaseProcess) -> None:
-    """Start a process with SIGINT blocked. Blocked signals stay blocked in it. SIGTERM waits until the process can
-    handle it.
+    """Start a process with SIGINT blocked.
 
-    SIGTERM waits, too, in the process until it can hear it.
+    Blocked signals stay blocked in it. SIGTERM waits until the process can handle it.
     """
     is_fork = isinstance(process, ForkProcess)  # it imports nothing, and would have the lock of those that do, locked
     if not is_fork:
@@ -262,8 +261,7 @@ _starting = threading.Lock()
 
 @contextlib.contextmanager
 def _no_main_module() -> Iterator[None]:
-    """Prevent a new process from importing the main module. A script without ``if __name__ == "__main__":`` that calls
-    us would run in it, from its beginning.
+    """Prevent a new process from importing the main module.
 
     A script without ``if __name__ == "__main__":`` that calls us would run in it, from its beginning.
     """

@@ -156,10 +156,9 @@ class DriverServer:
 
 @contextlib.contextmanager
 def watched_by_driver(address: Address, token: bytes = b"") -> Iterator[Report]:
-    """Interrupt the block by `toolkit.interrupts.check` when the driver ends or stops. If the driver cannot be reached,
-    the block runs to its end.
+    """Interrupt the block by `toolkit.interrupts.check` when the driver ends or stops.
 
-    Where the driver cannot be reached, the block runs to its end.
+    If the driver cannot be reached, the block runs to its end.
 
     Args:
         address: Address of the driver's `DriverServer`.

@@ -436,13 +436,11 @@ class Lost(Exception):
 
 
 class Isolated(Generic[P, R]):
-    """Calls a function in a separate process. A crash costs one call. For native code on input that nobody has vetted:
-    it may crash, or take minutes for one page. The limit is on processor time, so that a loaded machine does not decide
-    what is too slow. A context manager; the process starts with the first call and again after it has died.
+    """Calls a function in a separate process.
 
-    For native code on input that nobody has vetted: it may crash, or take minutes for one page. The limit is on
-    processor time, so that a loaded machine does not decide what is too slow. A context manager; the process is begun
-    with the first call and again after it has died.
+    A crash costs one call. For native code on input that nobody has vetted: it may crash, or take minutes for one page.
+    The limit is on processor time, so that a loaded machine does not decide what is too slow. A context manager; the
+    process starts with the first call and again after it has died.
 
     Args:
         make: Function that returns the function, in the process; its time (imports, models) does not count.

@@ -14,10 +14,10 @@ is_program = False
 
 
 def hold_standard_streams() -> set[int]:
-    """Reopen closed standard streams; return their numbers. So no file gets these. Writing to a closed standard output
-    stays an error; text for a closed standard error is dropped.
+    """Reopen closed standard streams; return their numbers.
 
-    Writing to a closed standard output stays an error; text for a closed standard error is dropped.
+    So no file gets these. Writing to a closed standard output stays an error; text for a closed standard error is
+    dropped.
     """
     closed = set()
     for number in range(3):
@@ -38,22 +38,20 @@ _M_ARENA_MAX = -8
 
 
 def one_thread_each() -> None:
-    """Limit libraries to one thread, here and in child processes. Settings of the user stay. To be called before numpy
-    is imported.
+    """Limit libraries to one thread, here and in child processes.
 
-    To be called before numpy is imported.
+    Settings of the user stay. To be called before numpy is imported.
     """
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
 
 
 def share_arenas() -> None:
-    """Use one memory arena of glibc for all threads. Settings of the user stay. With one for each thread, memory that a
-    thread has freed serves no other: a fifth of the memory of plans over very many shards, whose records several
-    threads read. Allocators of other systems stay as they are.
+    """Use one memory arena of glibc for all threads.
 
-    With one for each thread, what a thread has freed serves no other: a fifth of the memory of plans over very many
-    shards, whose records several threads read. Of other systems' allocators nothing is asked.
+    Settings of the user stay. With one for each thread, memory that a thread has freed serves no other: a fifth of the
+    memory of plans over very many shards, whose records several threads read. Allocators of other systems stay as they
+    are.
     """
     if "MALLOC_ARENA_MAX" in os.environ:
         return
@@ -69,21 +67,19 @@ def available_cores() -> int:
 
 
 def import_no_scripts() -> None:
-    """Remove the folder of the console script from the module path. Python puts it in front of all others, and packages
-    put scripts there that have the names of modules: jsonpath-rw, which mlcroissant needs, a ``jsonpath.py``.
+    """Remove the folder of the console script from the module path.
 
-    Python puts it there, in front of all others, and packages put scripts into it that have the names of modules:
-    jsonpath-rw, which mlcroissant needs, a ``jsonpath.py``.
+    Python puts it in front of all others, and packages put scripts there that have the names of modules: jsonpath-rw,
+    which mlcroissant needs, a ``jsonpath.py``.
     """
     scripts = os.path.realpath(os.path.dirname(sys.executable))
     sys.path[:] = [path for path in sys.path if _whole(path) != scripts]
 
 
 def _whole(path: str) -> str | None:
-    """Return an entry of `sys.path` without links, absolute; None if that is impossible. A relative one is None if the
-    working directory is gone: the command reports that itself, a moment later.
+    """Return an entry of `sys.path` without links, absolute; None if that is impossible.
 
-    A relative one is none where the working directory is gone: the command says that of itself, a moment later.
+    A relative one is None if the working directory is gone: the command reports that itself, a moment later.
     """
     try:
         return os.path.realpath(path or ".")

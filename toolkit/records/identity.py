@@ -90,8 +90,7 @@ class Duplicate(NamedTuple):
 
 
 def find_duplicate_ids(shards: Sequence[ShardDocuments], memory: int = MEMORY) -> Iterator[Duplicate]:
-    """Yield documents with a repeated (source, id, copy number), and the first. Documents are read only where hashes
-    are equal, which alone proves nothing.
+    """Yield documents with a repeated (source, id, copy number), and the first.
 
     Documents are read only where hashes are equal, which alone proves nothing.
 

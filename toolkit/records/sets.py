@@ -363,9 +363,9 @@ class ShardAttributes:
         return self.record.output.content if self.record and is_done else None
 
     def content(self, *, learn: bool = False) -> str:
-        """Return the content digest, recorded or of an external file. Without `documents`, the inputs do not matter.
+        """Return the content digest, recorded or of an external file.
 
-        Without `documents` it does not matter what the attributes were made of.
+        Without `documents`, the inputs do not matter.
 
         Args:
             learn: Argument of `state`.

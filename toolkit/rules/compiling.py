@@ -30,10 +30,9 @@ def compile_function(
 def compile_chain(
     conditions: Iterable[tuple[str, str, bool]], arguments: tuple[str, ...], constants: Mapping[str, Any]
 ) -> Callable[..., int | tuple[int, ...]]:
-    """Return a function for conditions in order, up to the last one. It returns the number of the first true condition
-    that ends it; else the numbers of the true ones.
+    """Return a function for conditions in order, up to the last one.
 
-    If none ends it, it gives the numbers of those that hold.
+    It returns the number of the first true condition that ends it; else the numbers of the true ones.
 
     Args:
         conditions: Code of a checked expression that is true or false, that of a number, and whether it ends the chain.

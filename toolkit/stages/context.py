@@ -294,8 +294,7 @@ class Context(Running):
         return results
 
     def shards(self, dataset: Dataset, *, judges: bool = False, writes: bool = False) -> tuple[list[str], str]:
-        """Return the share's unfailed shards, with notes on missing inputs. With `--limit`, they are the first ones;
-        the notes are about all.
+        """Return the share's unfailed shards, with notes on missing inputs.
 
         With `--limit`, they are the first ones; the notes are about all.
 

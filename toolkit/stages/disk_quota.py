@@ -206,8 +206,7 @@ class DiskQuota:
         return round(MARGIN * self._shares * self._most)
 
     def _expected_use(self, estimate: DiskEstimate) -> int:
-        """Return the additional bytes with a new task: while it runs, or in the end. A correction is about kept bytes.
-        Deleted bytes may be more than expected, but never less.
+        """Return the additional bytes with a new task: while it runs, or in the end.
 
         A correction is about kept bytes. Deleted bytes may be more than expected, but never less.
         """
@@ -229,8 +228,7 @@ class DiskQuota:
 
 
 def peak_of(estimates: Iterable[DiskEstimate | None], shares: int = 1) -> int:
-    """Return the peak bytes of sequential tasks, in each share. The peak is while the task runs that deletes most, or
-    in the end, after the later stages.
+    """Return the peak bytes of sequential tasks, in each share.
 
     The peak is while the task runs that deletes most, or in the end, after the later stages.
     """
@@ -355,8 +353,7 @@ class DiskPlan:
         return results
 
     def check(self, tasks: Sequence[InputToIngest]) -> None:
-        """Compare the need of all inputs with the bound. Inputs of unknown size, and those that were ingested before,
-        do not count.
+        """Compare the need of all inputs with the bound.
 
         Inputs of unknown size, and those that were ingested before, do not count.
 

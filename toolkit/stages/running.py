@@ -25,10 +25,9 @@ OutcomeT = TypeVar("OutcomeT", bound=TaskOutcome)
 
 
 def merge(log: record_log.RecordLog, leases_folder: str, *, forgive: bool = False) -> None:
-    """Merge the segments of a record log into one file. Commands that end at once do so one after the other; a command
-    without segments writes nothing.
+    """Merge the segments of a record log into one file.
 
-    Commands that end at once do so one after the other; who has nothing left to merge writes nothing.
+    Commands that end at once do so one after the other; a command without segments writes nothing.
 
     Args:
         log: Log of the command.
@@ -247,7 +246,7 @@ class Running:
             failed.forget(key)
 
     def lease(self, folder: str, subject: str, holds: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Hold a lease in the block, against runs with other settings. See `toolkit.execution.leases`.
+        """Hold a lease in the block, against runs with other settings.
 
         See `toolkit.execution.leases`.
 

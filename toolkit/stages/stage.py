@@ -87,8 +87,7 @@ class ToDo(NamedTuple):
 
 
 def to_do(stages: Iterable[tuple[str, Kind, Sequence[Progress]]], limit: int | None = None) -> Iterator[ToDo]:
-    """Yield the open work for each output, in run order. A shard that a stage makes again is done again by all stages
-    after it.
+    """Yield the open work for each output, in run order.
 
     A shard that a stage makes again is done again by all stages after it.
 

@@ -85,12 +85,11 @@ class RaySettings(ConfigStruct):
 
 
 class Ray(Executor):
-    """Runs tasks in worker processes on the nodes of a Ray cluster. A worker keeps the models that it has loaded. A
-    worker or a node that dies costs its tasks one of their retries. A node that cannot do tasks at all (another version
-    of the toolkit, no such working directory) ends the run. A context manager that connects and disconnects.
+    """Runs tasks in worker processes on the nodes of a Ray cluster.
 
-    A worker or a node that dies costs its tasks one of their retries. A node that cannot do tasks at all (another
-    version of the toolkit, no such working directory) ends the run. A context manager that connects and disconnects.
+    A worker keeps the models that it has loaded. A worker or a node that dies costs its tasks one of their retries. A
+    node that cannot do tasks at all (another version of the toolkit, no such working directory) ends the run. A context
+    manager that connects and disconnects.
     """
 
     Settings = RaySettings
@@ -244,10 +243,9 @@ class Ray(Executor):
 
     @contextlib.contextmanager
     def _stopping(self, flying: dict[Any, "_Flight"], server: DriverServer) -> Iterator[None]:
-        """Interrupt the running tasks at the end. Temporary files are deleted then. Ray kills a task that does not
-        react, as soon as the driver is disconnected.
+        """Interrupt the running tasks at the end.
 
-        Ray ends what does not listen, as soon as the driver is disconnected.
+        Temporary files are deleted then. Ray kills a task that does not react, as soon as the driver is disconnected.
         """
         try:
             yield
