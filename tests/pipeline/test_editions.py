@@ -1,6 +1,7 @@
 """Several outputs of one configuration, as OSCAR 2019 has two editions."""
 
 import gzip
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -97,3 +98,24 @@ def test_without_borders_a_file_is_lines(project: Project) -> None:
     assert text_of(project.root, "once", "en") == b"hello\nworld\nend\n"
     assert project.run("validate", project.root / "out/once").code == 0
     assert project.run("stats", project.root / "out/once").code == 0
+
+
+def test_all_outputs_of_a_configuration_are_looked_at(project: Project) -> None:
+    """By `status`, the plan of a run, `validate` and `clean`: an edition that is lost is not overlooked."""
+    project.ok("run")
+    once = project.root / "out/once"
+    assert "all is done" in project.ok("status").out
+    leftover = once / ".en.txt.gz.elsewhere.1-1.0.tmp"
+    leftover.write_bytes(b"")
+    assert str(leftover) in project.ok("clean", "--dry-run").out
+    (once / "en.txt.gz").write_bytes(gzip.compress(b"another text\n"))
+    assert str(once / "en.txt.gz") in project("validate").out
+    shutil.rmtree(once)
+    status = project("status", "--json")
+    missing = {stage["stage"]: stage["missing"] for stage in status.json["stages"]}
+    assert (status.code, missing["mix"], missing["publish"]) == (1, 0, 0)
+    assert (missing["edition once"], missing["publish of edition once"]) == (2, 1)
+    plan = project.ok("run", "--dry-run", "--json").json["plan"]
+    assert {name: plan[name]["to_do"] for name in missing} == missing
+    project.ok("run")
+    assert "all is done" in project.ok("status").out

@@ -176,10 +176,15 @@ def with_tokens(context: Context) -> Context:
 EDITIONS = "editions"
 
 
-def mixes(context: Context) -> list[Context]:
-    """Return the contexts of the mix, its editions, and the tokens."""
-    mix = [context, *editions(context).values()] if context.has("mix") else []
-    return [*mix, *([with_tokens(context)] if context.has(TOKENIZE) else [])]
+def mix_and_editions(context: Context) -> dict[str, Context]:
+    """Return the contexts of the mix and its editions, by name."""
+    return {"mix": context, **{f"edition {name}": edition for name, edition in editions(context).items()}}
+
+
+def mixes(context: Context) -> dict[str, Context]:
+    """Return the contexts of the mix, its editions, and the tokens, by name."""
+    tokens = {TOKENIZE: with_tokens(context)} if context.has(TOKENIZE) else {}
+    return (mix_and_editions(context) if context.has("mix") else {}) | tokens
 
 
 def editions(context: Context) -> dict[str, Context]:

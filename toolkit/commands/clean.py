@@ -158,8 +158,7 @@ def _roots(context: Context) -> list[str]:
         roots += [*dataset.written, dataset.attributes, dataset.bookkeeping]
     if context.has(make_section.SECTION):
         roots += make_section.roots(context.section(make_section.SECTION))
-    if context.has("mix"):
-        mix = sections.mix(context)
+    for mix in map(sections.mix, sections.mixes(context).values()):
         roots += [mix.output.path, *([mix.rejected] if mix.rejected else [])]
     if not roots:
         raise ConfigError(f"{context.options.config}: expected folders that are written in, got none")

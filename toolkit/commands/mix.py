@@ -416,10 +416,19 @@ def _first_stage(context: Context, prepared: PreparedMix) -> Outcome:
 # --- as a stage -------------------------------------------------------------------------------------------------------
 
 
-def progress(look: Look, command: str = "mix", tokens: Context | None = None) -> Iterator[Progress]:
-    """Yield the progress of a mix and its publication; `tokens` is the context of another mix."""
-    settings = sections.mix(tokens or look.context)
-    published: publish.Published = look.published[command]
+def progress(look: Look, mixes: Mapping[str, Context] | None = None) -> Iterator[Progress]:
+    """Yield the progress of mixes and their publication.
+
+    Args:
+        look: Inspection of the configuration.
+        mixes: Contexts by name; by default, of the mix and its editions.
+    """
+    for name, context in (mixes or sections.mix_and_editions(look.context)).items():
+        yield from _progress(look, name, sections.mix(context))
+
+
+def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress]:
+    published: publish.Published = look.published[name]
     reason = settings.needs_all_shards
     by_stream = {stream.name: _works(look, settings, stream) for stream in settings.streams}
     listed = (work for works in by_stream.values() for work in works or () if work.key not in look.deleted)
@@ -446,21 +455,22 @@ def progress(look: Look, command: str = "mix", tokens: Context | None = None) ->
         causes[work.key] = why
         published_count += is_in
     if None in by_stream.values() and not causes and not look.deleted:
-        yield Progress(command, unknown="there are no documents yet; run `toolkit ingest`")
+        yield Progress(name, unknown="there are no documents yet; run `toolkit ingest`")
         return
     output, is_done = settings.output.path, published.shards == published_count == len(causes) + len(look.deleted)
+    command = name if name == sections.TOKENIZE else "mix"
     if reason and not is_done:
         depends = f"{reason} {'depend' if reason.endswith('s') else 'depends'} on all shards"
-        yield Progress(command, unknown=f"{depends}: `toolkit {command} --dry-run` looks at them")
+        yield Progress(name, unknown=f"{depends}: `toolkit {command} --dry-run` looks at them")
         return
-    yield Progress(command, "mix", causes | dict.fromkeys(sorted(look.deleted), ""))
+    yield Progress(name, "mix", causes | dict.fromkeys(sorted(look.deleted), ""))
     if look.context.in_part:
         return
     failed = {} if is_done else FailureRecords(work_folder(output), "write").load()
     why = "" if is_done else published.fault or f"`toolkit {command}` puts the parts together"
     broken = {key: record.message for key, record in failed.items()}
-    name = "publish" if command == "mix" else f"publish of {command}"
-    yield Progress(name, "write", {} if failed else {output: why}, failed=broken, is_one=True)
+    publication = "publish" if name == "mix" else f"publish of {name}"
+    yield Progress(publication, "write", {} if failed else {output: why}, failed=broken, is_one=True)
 
 
 def _stale(look: Look, settings: MixSettings) -> dict[str, DataError]:
@@ -513,13 +523,20 @@ def _inputs(work: bindings.ShardToMix) -> tuple[str, dict[str, str]]:
     return state.content, join.digests_of(work, attributes)
 
 
-def looked(look: Look, command: str = "mix", tokens: Context | None = None) -> str:
-    """Note the inputs of a mix; return the folder of its records. Arguments are those of `progress`."""
-    settings = preparation.settings_of(tokens or look.context, writes=False)
-    look.datasets += [stream.dataset for stream in settings.streams]
-    look.listings.append(stage.looking(settings))
-    look.published[command] = publish.Published(settings)
-    return work_folder(settings.output.path)
+def looked(look: Look, mixes: Mapping[str, Context] | None = None) -> str:
+    """Note inputs and outputs of mixes; return the folder of the first one's records.
+
+    Arguments as of `progress`.
+    """
+    folders = dict[str, str]()
+    for name, context in (mixes or sections.mix_and_editions(look.context)).items():
+        settings = preparation.settings_of(context, writes=False)
+        look.datasets += [stream.dataset for stream in settings.streams]
+        look.listings.append(stage.looking(settings))
+        look.published[name] = publish.Published(settings)
+        folders[name] = work_folder(settings.output.path)
+    look.folders |= folders
+    return next(iter(folders.values()))
 
 
 def check(context: Context, checked: Checked) -> MixSettings:

@@ -566,7 +566,7 @@ class _Reject(msgspec.Struct):
 
 def _outputs(context: Context) -> list[str]:
     """Return the existing outputs of the configuration."""
-    return [path for mix in sections.mixes(context) if is_folder(path := sections.mix(mix).output.path)]
+    return [path for mix in sections.mixes(context).values() if is_folder(path := sections.mix(mix).output.path)]
 
 
 def _roots(context: Context) -> list[str]:
@@ -585,8 +585,9 @@ def _again(context: Context) -> Iterator[str]:
     for output in _outputs(context):
         if publish.load_manifest(output) is not None:
             yield f"{output}: toolkit {'tokenize' if output == tokens else 'mix'}"
-    if context.has("mix") and (rejected := sections.mix(context).rejected) and is_folder(rejected):
-        yield f"{rejected}: toolkit mix"
+    for settings in map(sections.mix, sections.mixes(context).values()):
+        if settings.rejected and is_folder(settings.rejected):
+            yield f"{settings.rejected}: toolkit mix"
     pages = {card.NAME: "card", card_page.NAME: "card --html", croissant.NAME: "croissant"}
     for path, name in ((join(root, name), name) for root in _roots(context) for name in pages):
         if exists(path):

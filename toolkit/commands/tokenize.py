@@ -35,11 +35,15 @@ def _disk_use(context: Context) -> DiskUse:
 
 
 def _progress(look: Look) -> Iterator[Progress]:
-    return mix.progress(look, sections.TOKENIZE, sections.with_tokens(look.context))
+    return mix.progress(look, _mixes(look.context))
 
 
 def _look(look: Look) -> str:
-    return mix.looked(look, sections.TOKENIZE, sections.with_tokens(look.context))
+    return mix.looked(look, _mixes(look.context))
+
+
+def _mixes(context: Context) -> dict[str, Context]:
+    return {sections.TOKENIZE: sections.with_tokens(context)}
 
 
 STAGE = Declaration("per shard", _progress, _check, _look, disk_use=_disk_use, on_dataset=False)

@@ -247,7 +247,7 @@ class _Corpus:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._of_mix: dict[str, ShardToMix] = {}
-        if of_mix := next(iter(sections.mixes(context)), None):
+        if of_mix := next(iter(sections.mixes(context).values()), None):
             prepared = preparation.prepare(of_mix, preparation.settings_of(of_mix, writes=False))
             prepared = preparation.fill_budget(of_mix, prepared)
             context.warn(prepared.unreadable.values())
@@ -298,7 +298,7 @@ def tokens_of(context: Context, spans: Mapping[Row, Sequence[tuple[int, int] | N
 
 
 def _traces(context: Context) -> Iterator[TraceFile]:
-    for output in sections.mixes(context):
+    for output in sections.mixes(context).values():
         section = output.config.mix.get("output", {})
         manifest = publish.load_manifest(section["path"]) if section.get("format") == TOKENS else None
         for part in manifest.parts if manifest else ():

@@ -161,10 +161,10 @@ class _Validator:
     def check_configured(self) -> None:
         """Check the datasets and the output of the configuration."""
         context = self.context
-        settings = sections.mix(context) if context.has("mix") else None
-        streams = settings.streams if settings else []
+        mixes = {name: (of_mix, sections.mix(of_mix)) for name, of_mix in sections.mixes(context).items()}
+        streams = [stream for _, settings in mixes.values() for stream in settings.streams]
         self._joined = {(stream.dataset, joining.set) for stream in streams for joining in stream.attributes}
-        datasets = [context.dataset] if context.has_dataset or not settings else []
+        datasets = [context.dataset] if context.has_dataset or not mixes else []
         datasets += [stream.dataset for stream in streams]
         self._datasets = list(dict.fromkeys(datasets))
         for dataset in self._datasets:
@@ -180,14 +180,16 @@ class _Validator:
             if name not in dataset.sets() and not is_told and self._shards(dataset):  # `run --per-shard` leaves none
                 path = join(dataset.attributes, name)
                 self.findings.append(f"{path}: expected the attributes that the mix joins, got {missing_reason(path)}")
-        if settings and self.whole:
-            self._check_mix(settings)
-        if settings and is_folder(settings.output.path):
+        for name, (of_mix, settings) in mixes.items():
+            if self.whole:
+                self._check_mix(of_mix, settings)
+            if not is_folder(settings.output.path):
+                continue
             self._note_description(settings.output.path, settings.output.path)
             self._check_output(settings.output.path, settings.rejected)
             if not self.options.shard:
-                path = publish.manifest_path(settings.output.path)
-                self.findings += [f"{path}: {fault}; run `toolkit mix`" for fault in self._outdated(settings)]
+                path, run = publish.manifest_path(settings.output.path), name if name == sections.TOKENIZE else "mix"
+                self.findings += [f"{path}: {fault}; run `toolkit {run}`" for fault in self._outdated(settings)]
 
     def check_target(self, target: str) -> None:
         """Check a dataset, an output, a release, a folder, or a file."""
@@ -301,12 +303,12 @@ class _Validator:
                 for line in different
             ]
 
-    def _check_mix(self, settings: mix_settings.MixSettings) -> None:
+    def _check_mix(self, context: Context, settings: mix_settings.MixSettings) -> None:
         """Check the external sets of the mix: it runs, and writes nothing."""
         if not any(external_sets(stream, {}) for stream in settings.streams):
             return
         try:
-            prepared = preparation.prepare(self.context, settings)
+            prepared = preparation.prepare(context, settings)
             works = [work for work in prepared.works if not all(joined.ours for joined in work.sets)]
             results = [
                 *prepared.unreadable.values(),
