@@ -524,7 +524,7 @@ def _inputs(work: bindings.ShardToMix) -> tuple[str, dict[str, str]]:
 
 
 def looked(look: Look, mixes: Mapping[str, Context] | None = None) -> str:
-    """Note inputs and outputs of mixes; return the folder of the first one's records.
+    """Note inputs and outputs; return the folder of the first records.
 
     Arguments as of `progress`.
     """
