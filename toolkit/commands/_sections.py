@@ -182,7 +182,7 @@ def mix_and_editions(context: Context) -> dict[str, Context]:
 
 
 def mixes(context: Context) -> dict[str, Context]:
-    """Return the contexts of the mix, its editions, and the tokens, by name."""
+    """Return the contexts of mix, editions and tokens, by name."""
     tokens = {TOKENIZE: with_tokens(context)} if context.has(TOKENIZE) else {}
     return (mix_and_editions(context) if context.has("mix") else {}) | tokens
 
