@@ -47,13 +47,13 @@ from toolkit.mix.join import Joiner
 from toolkit.mix.stage import HELD, StageOutput
 from toolkit.records import ingested, sets
 from toolkit.records.takedown import takedown_of
-from toolkit.storage.artifact import state
+from toolkit.storage.freshness import state
 from toolkit.storage.paths import remove_with_folders
 from toolkit.storage.record_log import Group
 from toolkit.tag import run as tagging
+from toolkit.tag.execution import BatchValues, values_of
 from toolkit.tag.plan import Plan, build
 from toolkit.tag.run import AttributesOutput, ShardToTag
-from toolkit.tag.steps import BatchValues, values_of
 from toolkit.text.batch import Batch
 
 if TYPE_CHECKING:

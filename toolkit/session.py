@@ -54,7 +54,7 @@ class Session:
         inputs: whole addresses of single inputs, which do not travel: each task has its own.
         hosts: Hosts that have answered; see `toolkit.storage.retrying`.
         roots: Folders that existed at its start; see `toolkit.storage.store`.
-        columns: Text and id columns of external files, if the user names them; see `toolkit.interop.foreign`.
+        columns: Text and id columns of external files, if the user names them; see `toolkit.interop.external_rows`.
         scratch: Path of the folder for ephemeral records of this run; see `toolkit.storage.ephemeral`.
         apart: Folder for ephemeral records of one task; empty if records are kept.
         stores: Stores by scheme; see `toolkit.storage.store_of`.

@@ -26,9 +26,9 @@ from toolkit.execution.grouped import Work, log_of_dataset, run_batch
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import Joined, JoinedDataset, JoinedKey, JoinedSet
 from toolkit.records import sets as records
-from toolkit.records.foreign import External, ExternalContent, look_at, types_of, values_of
+from toolkit.records.external_sets import External, ExternalContent, look_at, types_of, values_of
 from toolkit.rules.expressions import sets_read
-from toolkit.storage import artifact, paths, record_log, threads
+from toolkit.storage import freshness, paths, record_log, threads
 
 Check = Literal["strict", "warn"]
 """Treatment of sets that are out of date: `strict` refuses them (writing), `warn` reports them (reading)."""
@@ -37,8 +37,8 @@ RunTasks = Callable[[list[Task[Any]]], list[Result[ExternalContent]]]
 """Runs `look` on files of external sets, in any process, and returns the results in the order of the tasks."""
 
 
-StateOf = Callable[[Dataset, str, dict[str, artifact.State]], artifact.State]
-"""Says what a set is over the shards, and adds that to what is known of sets (`toolkit.stages.state.state_of`)."""
+StateOf = Callable[[Dataset, str, dict[str, freshness.State]], freshness.State]
+"""Says what a set is over the shards, and adds that to what is known of sets (`toolkit.runner.set_state.state_of`)."""
 
 
 def values_beside(
@@ -212,7 +212,7 @@ class Source:
     def faults(self, names: Sequence[str]) -> list[ToolkitError]:
         """Return the errors of sets and their lineage. A command that writes refuses the first of them."""
         faults: list[ToolkitError] = []
-        states: dict[str, artifact.State] = {}
+        states: dict[str, freshness.State] = {}
         with paths.listing_cache():
             for name in names:
                 state = self.state_of(self.dataset, name, states)

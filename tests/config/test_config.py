@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import ROOT
 from toolkit import reference
 from toolkit.config import settings as config
-from toolkit.config.concealing import conceal, conceal_override
+from toolkit.config.redaction import conceal, conceal_override
 from toolkit.config.settings import (
     Config,
     ConfigNode,

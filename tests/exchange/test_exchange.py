@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from toolkit.errors import DataError
-from toolkit.exchange import scatter, sealed
+from toolkit.exchange import checksummed, scatter
+from toolkit.exchange.checksummed import BLOCK, Sealed, read_sealed, write_sealed
 from toolkit.exchange.scatter import Scatter, gather, once, ranges, settle
-from toolkit.exchange.sealed import BLOCK, Sealed, read_sealed, write_sealed
 from toolkit.exchange.tables import Tables
 from toolkit.execution.executors import Report, Task
 
@@ -111,10 +111,10 @@ def test_pieces_are_those_of_what_was_written(size: int, choose: st.DataObject) 
     data = data_of(size)
     begin = choose.draw(st.integers(0, size))
     end = choose.draw(st.integers(begin, size))
-    stored = sealed._sealed(memoryview(data))
+    stored = checksummed._sealed(memoryview(data))
     first, last = begin // BLOCK, -(-end // BLOCK)
     assert (
-        sealed.opened("x", stored[first * (BLOCK + 8) : last * (BLOCK + 8)], begin - first * BLOCK, end - begin)
+        checksummed.opened("x", stored[first * (BLOCK + 8) : last * (BLOCK + 8)], begin - first * BLOCK, end - begin)
         == data[begin:end]
     )
 

@@ -11,8 +11,8 @@ from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, read_rows, write_rows
 from tests.rows_walk import walks
 from toolkit.data.dataset import Dataset
-from toolkit.stages import state
-from toolkit.stages.state import state_of
+from toolkit.runner import set_state
+from toolkit.runner.set_state import state_of
 
 pytestmark = pytest.mark.slow
 
@@ -214,13 +214,13 @@ def test_inputs_that_sets_share_are_looked_at_once(
     project.config["mix"] |= {"attributes": ["rank-0", "rank-1"]}
     project.ok("run")
     names: list[str] = []
-    check = state._check_files
+    check = set_state._check_files
 
     def noted(dataset: Any, name: str, *others: Any) -> list[str]:
         names.append(name)
         return check(dataset, name, *others)
 
-    monkeypatch.setattr(state, "_check_files", noted)
+    monkeypatch.setattr(set_state, "_check_files", noted)
     project.ok("mix")
     assert sorted(names) == ["q-0", "rank-0", "rank-1"]
 
@@ -229,8 +229,8 @@ def test_inputs_that_sets_share_are_looked_at_once(
 def test_commands_come_to_their_rows_by_the_same_few_modules(tmp_path: Path) -> None:
     """What leads to a station, the command's own modules included; see `tests.rows_walk`."""
     ends = {
-        "configuration": "toolkit.stages.dispatch",
-        "shards": "toolkit.stages.context",
+        "configuration": "toolkit.runner.dispatch",
+        "shards": "toolkit.runner.context",
         "sets": "toolkit.source",
         "rows": "toolkit.mix.join",
     }

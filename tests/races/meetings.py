@@ -136,7 +136,7 @@ def tell() -> None:
     """Let this process tell when it waits for another one."""
     from toolkit import interrupts
     from toolkit.execution import leases
-    from toolkit.stages import running
+    from toolkit.runner import tasks
 
     folder, pause = Path(os.environ[MEETING]), interrupts.pause
 
@@ -144,7 +144,7 @@ def tell() -> None:
         (folder / "waits").touch()
         pause(seconds)
 
-    leases.pause = running.pause = told  # type: ignore[attr-defined]
+    leases.pause = tasks.pause = told  # type: ignore[attr-defined]
 
 
 def _hook(before: Callable[..., None]) -> None:

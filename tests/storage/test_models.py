@@ -13,7 +13,7 @@ from tests.sources import nodes
 from tests.test_layers import MODULES
 from toolkit.errors import ConfigError, DataError, StaleError, Unreadable
 from toolkit.storage import models
-from toolkit.storage.artifact import Artifact, FileRecord, state
+from toolkit.storage.freshness import Artifact, FileRecord, state
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import content_digest
 

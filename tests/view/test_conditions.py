@@ -19,9 +19,9 @@ from toolkit.errors import DataError
 from toolkit.storage.compression import compress_fast, compress_small, compress_zstd
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import Lines
-from toolkit.view import corpus as browsed, members
+from toolkit.view import corpus as browsed, random_access
 from toolkit.view.corpus import Query, QueryEnded, Stop
-from toolkit.view.members import MemberFile, Pieces
+from toolkit.view.random_access import MemberFile, Pieces
 
 LANGUAGES: list[dict[str, Any] | None] = [
     {"label": "fi", "prob": 0.95}, {"label": "fi", "prob": 0.7}, {"label": "en", "prob": 0.7},
@@ -210,10 +210,10 @@ FILES: dict[str, tuple[str, Callable[[list[bytes]], bytes], bool]] = {
 @pytest.fixture(autouse=True)
 def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes files of some hundred kB large."""
-    monkeypatch.setattr(members, "WINDOW", 1 << 13)
-    monkeypatch.setattr(members, "WIDEST", 1 << 17)
-    monkeypatch.setattr(members, "PIECE", 1 << 12)
-    monkeypatch.setattr(members, "Lines", _LinesOfLittle)
+    monkeypatch.setattr(random_access, "WINDOW", 1 << 13)
+    monkeypatch.setattr(random_access, "WIDEST", 1 << 17)
+    monkeypatch.setattr(random_access, "PIECE", 1 << 12)
+    monkeypatch.setattr(random_access, "Lines", _LinesOfLittle)
 
 
 class _LinesOfLittle(Lines):

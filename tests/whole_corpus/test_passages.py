@@ -16,7 +16,7 @@ from tests.whole_corpus.test_exact import Row, named
 from toolkit.errors import ConfigError
 from toolkit.text import LineTable, Words
 from toolkit.whole_corpus.exact import runs
-from toolkit.whole_corpus.passages.stretches import Cut, stretches_of
+from toolkit.whole_corpus.passages.chunks import Cut, stretches_of
 
 TOKENIZER = str(Path(__file__).parents[1] / "taggers" / "files" / "tokenizer.json")
 """Byte-level: several of its tokens are one character, and blanks are part of tokens."""

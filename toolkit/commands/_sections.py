@@ -16,9 +16,9 @@ from toolkit.describe.about import splits_of_files
 from toolkit.errors import ConfigError
 from toolkit.ingest import section as ingest_section
 from toolkit.records.sets import SetSchema
-from toolkit.stages.context import Context
+from toolkit.runner.context import Context
 from toolkit.storage.paths import absolute, is_folder, not_in
-from toolkit.tag import declared, plan as tag_plan
+from toolkit.tag import plan as tag_plan, schema_check
 from toolkit.tag.run import ShardToTag, settings_of
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def tags(context: Context) -> tag_plan.Plan:
 def type_lookup(
     context: Context, dataset: Callable[[], Dataset], planned: Callable[[], Mapping[str, SetSchema]]
 ) -> tag_plan.Others:
-    """Return a function for the types of other sets; see `declared.types_elsewhere`."""
-    return declared.types_elsewhere(
+    """Return a function for the types of other sets; see `schema_check.types_elsewhere`."""
+    return schema_check.types_elsewhere(
         dataset, planned, lambda name: [] if name in context.made_sets else context.external(name)
     )
 

@@ -13,11 +13,11 @@ from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import ShardDone, shard_tasks
 from toolkit.ingest import section as ingest_section
 from toolkit.records import sets as records
-from toolkit.stages.context import Context, Outcome, failures, table
+from toolkit.runner.context import Context, Outcome, failures, table
 from toolkit.storage.threads import for_each
-from toolkit.tag import declared, run as tagging, sample, steps
-from toolkit.tag.declared import check_section
+from toolkit.tag import execution, run as tagging, sample, schema_check
 from toolkit.tag.plan import build
+from toolkit.tag.schema_check import check_section
 
 if TYPE_CHECKING:
     from toolkit.mix.settings import MixSettings
@@ -40,7 +40,7 @@ def tag(context: Context, count: int, seed: int) -> Outcome:
             raise ConfigError(f"expected --sample without --{name}: the sample is drawn from all documents")
     dataset, plan = context.dataset, sections.tags(context)
     listed = context.shards(dataset, judges=True)[0]
-    declared.set_schemas(plan, dataset)
+    schema_check.set_schemas(plan, dataset)
     copied = _read(context, dataset)
     limit = context.config.max_document_bytes
     context.sweep(dataset.attributes, dataset.bookkeeping)
@@ -116,7 +116,7 @@ def _tag(context: Context, picks: list[sample.Pick], copied: list[str]) -> list[
     written = context.run("copying the sample", sample.copy_file, tasks, "files")
     if any(result.failure for result in written):
         return [Result(result.name, failure=result.failure) for result in written if result.failure]
-    settings = tagging.settings_of(declared.prepare(plan, drawn, overwrite=True))
+    settings = tagging.settings_of(schema_check.prepare(plan, drawn, overwrite=True))
     works = [
         tagging.ShardToTag(dataset=drawn, plan=plan, settings=settings, shard=file.name, max_document_bytes=limit)
         for file in files
@@ -132,7 +132,7 @@ def _failed(dataset: Dataset, broken: list[str]) -> Outcome:
 
 def _outcome(context: Context, dataset: Dataset, record: sample.SampleRecord, files: list[str]) -> Outcome:
     drawn, plan = sample.dataset_of(dataset), sections.tags(context)
-    worked = steps.work_done(plan, drawn, files, always=True)
+    worked = execution.work_done(plan, drawn, files, always=True)
     rows = [["set", "keys", "documents asked", "seconds"]]
     for name, item in worked.items():
         keys = ", ".join(entry.key for entry in plan.sets[name])

@@ -15,14 +15,14 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import ShardDone
-from toolkit.learn.annotate import annotator as annotators, asking, batch, ledger, section
+from toolkit.learn.annotate import annotator as annotators, batch, ledger, requests, section
 from toolkit.learn.annotate.annotator import SAMPLE, Annotator
 from toolkit.learn.annotate.endpoint import authorization
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
-from toolkit.stages.context import Context, Outcome, failures, show_plan, table
-from toolkit.stages.disk_quota import DiskUse
-from toolkit.stages.stage import Checked, Declaration, Look, Progress
+from toolkit.runner.context import Context, Outcome, failures, show_plan, table
+from toolkit.runner.disk_quota import DiskUse
+from toolkit.runner.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.tag import run as tagging
 from toolkit.tag.plan import build
@@ -72,7 +72,7 @@ def run(context: Context, options: Options) -> Outcome:
 
 class _ToAnnotate(NamedTuple):
     work: tagging.ShardToTag
-    asking: asking.DirectRun | batch.BatchRun
+    asking: requests.DirectRun | batch.BatchRun
 
 
 def _annotate_shard(todo: _ToAnnotate, report: Report) -> ShardDone | None:
@@ -109,7 +109,7 @@ class _Annotating:
             return show_plan(context, {"annotate": {name: self._plan(work, shards) for name, work in works.items()}})
         context.sweep(dataset.attributes, dataset.bookkeeping)
         for name, work in works.items():  # a key that cannot be used is told before anything is done
-            self._check_key(name, asking.annotator_of(work))
+            self._check_key(name, requests.annotator_of(work))
         failed_before = FailureRecords(dataset, "annotate")
         settings = tagging.settings_of(schemas)
         holds = {f"the set {name}": json_digest(settings[name]) for name in works}
@@ -139,7 +139,8 @@ class _Annotating:
         record = sets.load_record(self.dataset, name, shard)
         counts = record.counts if record else {}
         failed = sum(count for reason, count in counts.items() if reason.startswith(SAMPLE))
-        again = self.options.retry_failed or asking.annotator_of(work).batch_folder is not None  # results may be there
+        batched = requests.annotator_of(work).batch_folder is not None  # results may be there
+        again = self.options.retry_failed or batched
         return counts.get(f"{SAMPLE} error_server", 0) > 0 or (again and failed > 0)
 
     def _plan(self, work: tagging.ShardToTag, shards: list[str]) -> dict[str, Any]:
@@ -147,21 +148,21 @@ class _Annotating:
         (name,) = work.plan.sets
         todo = [shard for shard in shards if self._outdated(name, work, shard)]
         estimate = self._estimate(work, todo)
-        return {"shards": todo, **_estimated(estimate, asking.annotator_of(work))}
+        return {"shards": todo, **_estimated(estimate, requests.annotator_of(work))}
 
-    def _estimate(self, work: tagging.ShardToTag, shards: list[str]) -> asking.RequestEstimate:
+    def _estimate(self, work: tagging.ShardToTag, shards: list[str]) -> requests.RequestEstimate:
         """Return the pending requests of readable shards; of others it is told when their turn comes."""
-        estimate = asking.RequestEstimate()
+        estimate = requests.RequestEstimate()
         for shard in shards:
             with suppress(ToolkitError):
-                asking.estimate(work, shard, estimate, again=self.options.retry_failed)
+                requests.estimate(work, shard, estimate, again=self.options.retry_failed)
         return estimate
 
     def _annotate(self, name: str, work: tagging.ShardToTag, shards: list[str], records: FailureRecords) -> bool:
         """Annotate a set; return whether the next one may begin."""
-        annotator, context = asking.annotator_of(work), self.context
+        annotator, context = requests.annotator_of(work), self.context
         todo = [shard for shard in shards if self._outdated(name, work, shard)]
-        estimate = asking.RequestEstimate()
+        estimate = requests.RequestEstimate()
         if todo and not self.options.quiet:
             estimate = self._estimate(work, todo)
             estimated = _estimated(estimate, annotator)
@@ -170,7 +171,7 @@ class _Annotating:
         sizes = self.dataset.sizes()
         again = self.options.retry_failed
         with (
-            asking.DirectRun(work, todo, again=again, expected=estimate.requests)
+            requests.DirectRun(work, todo, again=again, expected=estimate.requests)
             if annotator.batch_folder is None
             else batch.BatchRun(work, again=again)
         ) as asks:
@@ -203,7 +204,7 @@ class _Annotating:
         self,
         name: str,
         annotator: Annotator,
-        asks: asking.DirectRun | batch.BatchRun,
+        asks: requests.DirectRun | batch.BatchRun,
         finished: list[ShardDone],
         failed: list[str],
     ) -> None:
@@ -275,7 +276,7 @@ def _cell(value: float) -> str:
     return f"{value:,.6f}" if isinstance(value, float) else f"{value:,}"
 
 
-def _estimated(estimate: asking.RequestEstimate, annotator: Annotator) -> dict[str, Any]:
+def _estimated(estimate: requests.RequestEstimate, annotator: Annotator) -> dict[str, Any]:
     numbers: dict[str, Any] = {
         "documents": estimate.documents,
         "samples": estimate.samples,
@@ -304,7 +305,7 @@ def _progress(look: Look) -> Iterator[Progress]:
     for name, plan in plans.items():
         (step,) = build(plan)
         assert isinstance(step.tagger, Annotator)
-        spent = ledger.spending_of(asking.ledger_folder(context.dataset, name, step.tagger))
+        spent = ledger.spending_of(requests.ledger_folder(context.dataset, name, step.tagger))
         for one in tag.progress(look, "annotate", plan):
             yield (
                 msgspec.structs.replace(

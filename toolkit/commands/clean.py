@@ -11,9 +11,9 @@ from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.ingest import attempts, section as ingest_section
 from toolkit.make import section as make_section
-from toolkit.records import foreign, ingested, left_out, sets as records
+from toolkit.records import external_sets, ingested, left_out, sets as records
 from toolkit.records.ingested import lost_shards
-from toolkit.stages.context import Context, Outcome
+from toolkit.runner.context import Context, Outcome
 from toolkit.storage import store_of
 from toolkit.storage.paths import BOOKKEEPING, is_folder, join, no_folder, remove_tree
 from toolkit.tag import sample
@@ -101,7 +101,7 @@ def _forget(context: Context, options: Options) -> Outcome:
         )
     dataset, holds = context.dataset, ingest_section.holds(context.entries)
     with context.lease(dataset.bookkeeping, dataset.documents, dict.fromkeys(holds, "")):
-        ingested_inputs, sets = ingested.load_all(dataset), foreign.sets_seen(dataset)
+        ingested_inputs, sets = ingested.load_all(dataset), external_sets.sets_seen(dataset)
         existing: list[str] = []
         with suppress(NothingThere):
             existing = dataset.shards()
@@ -126,7 +126,7 @@ def _forget(context: Context, options: Options) -> Outcome:
                     make_section.forget_shards(
                         home, of
                     )  # last: the same command, after a kill, knows them by these records
-            foreign.forget(dataset, shards, [name for name in options.forget if name in sets])
+            external_sets.forget(dataset, shards, [name for name in options.forget if name in sets])
             attempts.forget_shards(dataset, shards)
             for key in inputs:
                 left_out.forget(dataset, ingested_inputs[key])

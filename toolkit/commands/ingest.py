@@ -36,14 +36,14 @@ from toolkit.one_pass import InputToPass
 from toolkit.records import ingested, left_out
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.records.left_out import Verdict
-from toolkit.stages.context import Context, Outcome, failures, show_plan, table
-from toolkit.stages.disk_quota import DiskEstimate, DiskUse
-from toolkit.stages.running import skip_finished
-from toolkit.stages.stage import Checked, Declaration, Look, Progress
+from toolkit.runner.context import Context, Outcome, failures, show_plan, table
+from toolkit.runner.disk_quota import DiskEstimate, DiskUse
+from toolkit.runner.stage import Checked, Declaration, Look, Progress
+from toolkit.runner.tasks import skip_finished
 from toolkit.storage import store_of
 from toolkit.storage.paths import work_folder
 from toolkit.storage.threads import results_of
-from toolkit.tag import declared, run as tagging
+from toolkit.tag import run as tagging, schema_check
 
 if TYPE_CHECKING:
     from toolkit.ingest.index.selecting import FetchEstimate, Part
@@ -92,7 +92,7 @@ class Passing:
             if self.tag:
                 holds = tagging.holds(self.tag.settings)
                 stack.enter_context(context.lease(dataset.bookkeeping, dataset.attributes, holds))
-                declared.prepare(
+                schema_check.prepare(
                     self.tag.plan,
                     dataset,
                     {**ingest_section.set_schemas(context.entries), **sections.aligned(context)},
@@ -167,7 +167,7 @@ def plan_per_shard(context: Context, *, writes: bool) -> Passing:
     results, tag = ingest_section.set_schemas(context.entries), None
     if context.has("tag"):
         planned, overwrite = {**results, **sections.aligned(context)}, context.options.overwrite
-        tagged = declared.prepare(sections.tags(context), dataset, planned, overwrite=overwrite, write=False)
+        tagged = schema_check.prepare(sections.tags(context), dataset, planned, overwrite=overwrite, write=False)
         results, tag = {**results, **tagged}, sections.to_tag(context, sections.tags(context), tagged)
     for attribute in settings.streams[0].attributes:
         if attribute.set not in results:  # it may have cost much, and would be deleted

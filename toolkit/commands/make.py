@@ -17,13 +17,13 @@ from toolkit.make.section import SECTION, Entry, ShardToMake, read_section, root
 from toolkit.mix.join import JoinedShard
 from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords
-from toolkit.stages.context import Context, Outcome, failures, show_plan, table
-from toolkit.stages.disk_quota import ATTRIBUTES, DOCUMENTS, FILES, DiskUse
-from toolkit.stages.stage import Checked, Declaration, Look, Progress
+from toolkit.runner.context import Context, Outcome, failures, show_plan, table
+from toolkit.runner.disk_quota import ATTRIBUTES, DOCUMENTS, FILES, DiskUse
+from toolkit.runner.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.threads import for_each
 from toolkit.tag import tagger
-from toolkit.tag.declared import check_made, declare_set, what_to_declare
+from toolkit.tag.schema_check import check_made, declare_set, what_to_declare
 from toolkit.whole_corpus import section as whole_section
 from toolkit.whole_corpus.kinds.make import Make
 from toolkit.whole_corpus.resolve import states_of

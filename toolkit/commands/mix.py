@@ -30,15 +30,15 @@ from toolkit.mix.effects.counts import added
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import Manifest, is_unchanged, unchanged_manifest
 from toolkit.mix.settings import TOKENS as FORMAT, MixSettings, Stream
-from toolkit.records import foreign, sets
+from toolkit.records import external_sets, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.records.origins import Origin
-from toolkit.stages.context import Context, Outcome, with_share
-from toolkit.stages.disk_quota import DOCUMENT, FILES, NO_DISK, DiskEstimate, DiskUse, EstimateOf, text_of
-from toolkit.stages.running import skip_finished
-from toolkit.stages.stage import Checked, Declaration, Look, Progress
-from toolkit.stages.state import state_of
-from toolkit.storage import artifact
+from toolkit.runner.context import Context, Outcome, with_share
+from toolkit.runner.disk_quota import DOCUMENT, FILES, NO_DISK, DiskEstimate, DiskUse, EstimateOf, text_of
+from toolkit.runner.set_state import state_of
+from toolkit.runner.stage import Checked, Declaration, Look, Progress
+from toolkit.runner.tasks import skip_finished
+from toolkit.storage import freshness
 from toolkit.storage.addresses import reveal_url
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import absolute, exists, size_of, work_folder
@@ -477,7 +477,7 @@ def _stale(look: Look, settings: MixSettings) -> dict[str, DataError]:
     """Return the error of a set of each stream. Streams without an error have none."""
     stale: dict[str, DataError] = {}
     for stream in settings.streams:
-        states: dict[str, artifact.State] = {}
+        states: dict[str, freshness.State] = {}
         complete = not look.context.in_part and not look.deleted
         with suppress(NothingThere):
             shards = look.shards(stream.dataset)
@@ -515,7 +515,7 @@ def _inputs(work: bindings.ShardToMix) -> tuple[str, dict[str, str]]:
     for joined, in_set in zip(work.sets, attributes, strict=True):
         if not exists(work.attributes_of(joined)):
             raise DataError(f"it has no attributes {joined.set}")
-        if not joined.ours and foreign.seen_now(work.dataset, joined.set, work.shard) is None:
+        if not joined.ours and external_sets.seen_now(work.dataset, joined.set, work.shard) is None:
             raise DataError(f"its attributes {joined.set} have not been looked at, or have changed")
         if joined.ours and in_set.record is None:
             command = sets.command_of(work.dataset, joined.set)

@@ -14,7 +14,7 @@ from toolkit.command_line import CommandResult, FailedResult, Flag, Limited, Loo
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.config import settings as config
-from toolkit.config.concealing import conceal, conceal_override
+from toolkit.config.redaction import conceal, conceal_override
 from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
@@ -35,10 +35,10 @@ from toolkit.mix.settings import MixSettings, OutputSettings, Stream
 from toolkit.pages.report import render
 from toolkit.records import ingested, origins, sets as records
 from toolkit.records.origins import Origin
-from toolkit.report import facts, of_output, shard_stats
+from toolkit.report import facts, output_facts, shard_stats
 from toolkit.report.gather import MixInput, gather
-from toolkit.stages.context import Context, Outcome, StepFailed, all_values
-from toolkit.stages.dispatch import opened_apart
+from toolkit.runner.context import Context, Outcome, StepFailed, all_values
+from toolkit.runner.dispatch import opened_apart
 from toolkit.storage import outputs, record_log, store, store_of
 from toolkit.storage.paths import check_writable, exists, join, size_of
 from toolkit.storage.stores.local.scratch import scratch
@@ -357,7 +357,7 @@ def run(context: Context, options: Options) -> Outcome:
         origin=origin,
         title=options.title or " and ".join(run.name for run in result),
         toolkit=VERSION,
-        languages=of_output.languages_of(labels),
+        languages=output_facts.languages_of(labels),
         runs=result,
     )
     for run in result:
@@ -449,7 +449,7 @@ def _other(context: Context, options: Options, path: str, share: float) -> Repor
 
 
 def _of_output(folder: str) -> Reported:
-    run = of_output.run_of_output(folder, _name(folder))
+    run = output_facts.run_of_output(folder, _name(folder))
     manifest = publish.load_manifest(folder)
     fault = publish.fault_of(folder, manifest) if manifest else ""
     return Reported(run, publish.origin_of(folder) or Origin(datasets={}), [fault] if fault else [])

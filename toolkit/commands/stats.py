@@ -37,7 +37,7 @@ from toolkit.inspect.counting import (
 )
 from toolkit.inspect.documents import expected_format, merged_types
 from toolkit.inspect.targets import Format, recorded_format
-from toolkit.interop.foreign import ForeignRows, ForeignTable
+from toolkit.interop.external_rows import ForeignRows, ForeignTable
 from toolkit.mix import publish, settings as mix_settings
 from toolkit.mix.effects.counts import BeforeAfter, SizesByLabel
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
@@ -47,9 +47,9 @@ from toolkit.records import ingested, left_out
 from toolkit.rules.checker import Name
 from toolkit.rules.kinds import kind_called
 from toolkit.rules.rule import Rule
+from toolkit.runner.context import Context, Outcome, failures
 from toolkit.session import current
 from toolkit.source import Resolved
-from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage import compression
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import check_writable, join, not_in, size_of, strip_suffix

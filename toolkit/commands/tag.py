@@ -21,14 +21,14 @@ from toolkit.execution.grouped import shard_tasks
 from toolkit.ingest import section as ingest_section
 from toolkit.records.failures import FailureRecords
 from toolkit.records.sets import SetSchema, is_recorded
-from toolkit.stages.context import Context, Outcome, failures, show_plan, table
-from toolkit.stages.disk_quota import ATTRIBUTES, FILES, DiskUse
-from toolkit.stages.running import skip_finished
-from toolkit.stages.stage import Checked, Declaration, Look, Progress
+from toolkit.runner.context import Context, Outcome, failures, show_plan, table
+from toolkit.runner.disk_quota import ATTRIBUTES, FILES, DiskUse
+from toolkit.runner.stage import Checked, Declaration, Look, Progress
+from toolkit.runner.tasks import skip_finished
 from toolkit.storage.threads import results_of
-from toolkit.tag import declared, run as tagging
+from toolkit.tag import run as tagging, schema_check
+from toolkit.tag.execution import work_done
 from toolkit.tag.plan import Plan
-from toolkit.tag.steps import work_done
 
 VALUE_CHARS = 160
 TEXT_CHARS = 60
@@ -131,7 +131,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         data = Tagging(attributes=dataset.attributes, written=dict.fromkeys(plan.sets, 0))
         return Outcome(text=context.share.nothing(), data=data)
     accepted = options.accept_code
-    schemas = declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
+    schemas = schema_check.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=False)
     context.check_sets_read(shards, schemas)
     whole = sections.to_tag(context, plan, schemas)
     works = (msgspec.structs.replace(whole, shard=shard) for shard in shards)
@@ -141,7 +141,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     context.sweep(dataset.attributes, dataset.bookkeeping)
     failure_records = FailureRecords(dataset, "tag")
     with context.lease(dataset.bookkeeping, dataset.attributes, tagging.holds(whole.settings)):
-        declared.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
+        schema_check.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
         with dataset.listing_cache(tagging.sets_of(plan)):
             sizes = dataset.sizes()
             todo, finished = skip_finished(
@@ -301,7 +301,7 @@ def progress(look: Look, command: str, plan: Plan | None = None) -> Iterator[Pro
             yield from (Progress(f"{command} {name}", command) for name in plan.sets)
             return
         whole = sections.to_tag(
-            context, plan, declared.prepare(plan, dataset, overwrite=False, write=False, command=command)
+            context, plan, schema_check.prepare(plan, dataset, overwrite=False, write=False, command=command)
         )
     except ToolkitError as error:
         yield from (Progress(f"{command} {name}", unknown=str(error)) for name in plan.sets)
@@ -338,7 +338,7 @@ def _look(look: Look) -> str:
 def _check_sets(context: Context, names: Collection[str]) -> None:
     planned, dataset = ingest_section.set_schemas(context.entries), context.dataset
     elsewhere, own = sections.type_lookup(context, lambda: dataset, lambda: planned), context.own_types_known
-    context.warn(declared.check_section(context.section("tag"), dataset, names, planned, elsewhere, own))
+    context.warn(schema_check.check_section(context.section("tag"), dataset, names, planned, elsewhere, own))
 
 
 def _bytes_per_text(context: Context) -> DiskUse:
@@ -352,8 +352,8 @@ def _bytes_of_shard(work: tagging.ShardToTag, text: float, *, share: float, over
 
 
 def _check(context: Context, checked: Checked) -> dict[str, SetSchema]:
-    overwrite = context.options.overwrite
-    schemas = declared.prepare(sections.tags(context), context.dataset, checked.sets, overwrite=overwrite, write=False)
+    overwrite, plan = context.options.overwrite, sections.tags(context)
+    schemas = schema_check.prepare(plan, context.dataset, checked.sets, overwrite=overwrite, write=False)
     checked.sets |= schemas
     checked.holds |= tagging.holds(tagging.settings_of(schemas))
     return schemas

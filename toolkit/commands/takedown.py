@@ -29,9 +29,9 @@ from toolkit.pages import card as card_page
 from toolkit.records import ingested, origins, sets, takedown
 from toolkit.records.sets import OutputState, ShardRecord, output_state
 from toolkit.records.takedown import ChangedFile, ClearedShard, Copy, ListedDocument, Pending
-from toolkit.stages.context import Context, Outcome, failures
+from toolkit.runner.context import Context, Outcome, failures
 from toolkit.storage import store_of
-from toolkit.storage.artifact import stored_sha256
+from toolkit.storage.freshness import stored_sha256
 from toolkit.storage.outputs import RowOutput, write_file
 from toolkit.storage.paths import exists, expand, is_folder, join, list_files, remove, remove_tree, work_folder
 from toolkit.storage.reading import Lines, open_stored
@@ -473,7 +473,7 @@ def _forget_answers(context: Context, works: Sequence[ShardToClear]) -> list[str
 
 def _question_keys(work: tagging.ShardToTag, report: Report) -> set[str]:
     """Return the digests of a model's questions about a shard's listed documents."""
-    from toolkit.learn.annotate.asking import annotator_of
+    from toolkit.learn.annotate.requests import annotator_of
 
     report(0, 0)
     annotator = annotator_of(work)

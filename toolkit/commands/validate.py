@@ -26,13 +26,13 @@ from toolkit.mix import publish, settings as mix_settings
 from toolkit.mix.lock import Lock, load as load_lock
 from toolkit.mix.stage import check_shard
 from toolkit.records import ingested, left_out, sets
+from toolkit.runner.context import Context, Outcome, failures
+from toolkit.runner.set_state import state_of
 from toolkit.source import external_sets
-from toolkit.stages.context import Context, Outcome, failures
-from toolkit.stages.state import state_of
-from toolkit.storage.artifact import State
+from toolkit.storage.freshness import State
 from toolkit.storage.paths import exists, is_folder, join, missing_reason, size_of
 from toolkit.storage.threads import for_each
-from toolkit.tag import declared
+from toolkit.tag import schema_check
 from toolkit.text.languages.labels import label_of_path
 from toolkit.validate import card, croissant, file_checks, output, output as whole_dataset, reader
 from toolkit.validate.output import check_folder, check_lock
@@ -291,10 +291,10 @@ class _Validator:
     def _check_settings(self) -> None:
         """Check the settings of the sets against the configuration."""
         dataset = self.context.dataset
-        for set_name, expected in declared.set_schemas(sections.tags(self.context), dataset).items():
+        for set_name, expected in schema_check.set_schemas(sections.tags(self.context), dataset).items():
             set_schema = sets.load_schema(dataset, set_name)
             different = (
-                declared.differences(set_schema, expected) + declared.edits(set_schema, expected)
+                schema_check.differences(set_schema, expected) + schema_check.edits(set_schema, expected)
                 if set_schema
                 else ["it is not there"]
             )
@@ -322,7 +322,7 @@ class _Validator:
         """Check the corpus-wide sets of a section against the configuration."""
         try:
             plan, dataset = plan_of(self.context, section_name), self.context.dataset
-            declared.check_made(dataset, plan.schemas, plan.schemas, section_name)
+            schema_check.check_made(dataset, plan.schemas, plan.schemas, section_name)
         except ConfigError as error:
             self.findings.append(str(error))
             return

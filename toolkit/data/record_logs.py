@@ -6,7 +6,7 @@ inputs have a record log of their own (`inputs_of`): a lost one must not pass fo
 kind         key                    record
 set NAME     shard                  `toolkit.records.sets.ShardRecord`
 signatures … shard                  `toolkit.whole_corpus.records.SignatureRecord`
-seen NAME    shard                  `toolkit.records.foreign.ExternalContent`
+seen NAME    shard                  `toolkit.records.external_sets.ExternalContent`
 aligned      set                    `toolkit.records.sets.Aligned`
 models       set                    names of models by sha256 (`toolkit.records.sets.load_models`)
 failed STAGE task                   `toolkit.records.failures.FailureRecord`

@@ -42,9 +42,9 @@ from toolkit.data.in_place import START, Begin, IndexRow, ShardLines
 from toolkit.data.metadata_fields import FieldCounts, paths_in
 from toolkit.errors import DataError
 from toolkit.lazy_numpy import np
-from toolkit.storage import Stat, artifact, ephemeral
-from toolkit.storage.artifact import Artifact, FileRecord
+from toolkit.storage import Stat, ephemeral, freshness
 from toolkit.storage.compression import compression_of
+from toolkit.storage.freshness import Artifact, FileRecord
 from toolkit.storage.json_files import json_digest, load
 from toolkit.storage.outputs import HEAD, Output, RowOutput, Together, write_file
 from toolkit.storage.paths import exists, join, remove, stat
@@ -358,7 +358,7 @@ def current(dataset: Dataset, shard: str) -> ShardState | None:
         documents = FileRecord(dataset.shard_path(shard), indexed.size, indexed.stamp)
         return [documents, FileRecord(base + ".bin", indexed.rows * _ROW.size)]
 
-    return record if artifact.state(record, settings=reader_of(dataset), files=files).is_done else None
+    return record if freshness.state(record, settings=reader_of(dataset), files=files).is_done else None
 
 
 def counts(dataset: Dataset, shards: Iterable[str]) -> dict[str, int]:

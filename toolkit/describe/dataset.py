@@ -20,9 +20,9 @@ from toolkit.describe.records import DOCUMENT, MEDIA_TYPES, DescribeRequest
 from toolkit.describe.scan import FileScan, ScanJob
 from toolkit.errors import ConfigError
 from toolkit.ingest import inputs
-from toolkit.records import foreign, ingested, sets
-from toolkit.storage.artifact import FileRecord, files_state
+from toolkit.records import external_sets, ingested, sets
 from toolkit.storage.compression import compression_of
+from toolkit.storage.freshness import FileRecord, files_state
 from toolkit.storage.paths import join, list_files
 
 _FILE = "The file without its folder and suffix; the same for aligned rows of documents and attributes."
@@ -197,7 +197,7 @@ def _set_facts(
     for shard, name, item in zip(shards, names, scans, strict=True):
         state = states.get(shard)
         if state is None:
-            rows: int | None = foreign.look_at(dataset, set_name, shard).rows
+            rows: int | None = external_sets.look_at(dataset, set_name, shard).rows
         else:
             rows = None if item.sha256 else state.rows  # it has been changed
         files.append(_file(join(folder, name), item, state.output if state else None, rows))
@@ -233,7 +233,7 @@ def _set_facts(
 def _foreign_types(dataset: Dataset, set_name: str, shards: Sequence[str]) -> dict[str, Type]:
     types: dict[str, Type] = {}
     for shard in shards:
-        for key, result in foreign.look_at(dataset, set_name, shard).types.items():
+        for key, result in external_sets.look_at(dataset, set_name, shard).types.items():
             type_ = schema.from_json(result)
             types[key] = schema.union(types[key], type_) if key in types else type_
     return types

@@ -2,7 +2,7 @@
 
 a group of shards ──`Scatter`──> objects ──`settle`──> at most `MOST` of them ──`gather`──> some partitions of all
 
-An object has rows sorted by partition, and an index. It is sealed (see `toolkit.exchange.sealed`), little-endian:
+An object has rows sorted by partition, and an index. It is sealed (see `toolkit.exchange.checksummed`), little-endian:
 
     head     uint64, its length; then JSON, a `_ScatterHead`
     index    uint64 (partitions + 1, 2): where the rows of each partition begin, and their payload
@@ -26,10 +26,10 @@ import numpy as np
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import DataError
-from toolkit.exchange.sealed import Sealed, SealedOutput, bounds_of
+from toolkit.exchange.checksummed import Sealed, SealedOutput, bounds_of
 from toolkit.exchange.tables import MEMORY
 from toolkit.execution.executors import Report, Run, Task
-from toolkit.storage import artifact, json_files, paths, threads
+from toolkit.storage import freshness, json_files, paths, threads
 from toolkit.text.kernels.signatures import Array
 
 T = TypeVar("T")
@@ -358,7 +358,7 @@ def rows_in(folder: str, name: str, partition: int) -> int:
     return count
 
 
-class _Record(artifact.Derived, frozen=True, kw_only=True):
+class _Record(freshness.Derived, frozen=True, kw_only=True):
     """The outcome of a task."""
 
     value: msgspec.Raw
@@ -367,7 +367,7 @@ class _Record(artifact.Derived, frozen=True, kw_only=True):
 def outcome(path: str, key: Any, type: type[T]) -> T | None:
     """Return the recorded outcome of a task; None if it has not been done, or of something else."""
     record = json_files.load(path, _Record)
-    if record and artifact.state(record, [("", json_files.json_digest(key))]).is_done:
+    if record and freshness.state(record, [("", json_files.json_digest(key))]).is_done:
         return msgspec.json.decode(record.value, type=type)
     return None
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.exchange.sealed import read_sealed, write_sealed
+from toolkit.exchange.checksummed import read_sealed, write_sealed
 from toolkit.exchange.tables import MEMORY
 from toolkit.execution.executors import Report, Run, Task
 from toolkit.lazy_numpy import np

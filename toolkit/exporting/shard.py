@@ -25,8 +25,8 @@ from toolkit.records import origins, sets as records
 from toolkit.records.origins import Origin
 from toolkit.records.sets import ShardAttributes
 from toolkit.storage import Stat, paths, store_of
-from toolkit.storage.artifact import Artifact, Derived, FileRecord, State, state
 from toolkit.storage.compression import compression_in
+from toolkit.storage.freshness import Artifact, Derived, FileRecord, State, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import Output
 from toolkit.storage.reading import open_stored

@@ -20,7 +20,7 @@ from toolkit.records import ingested, sets
 from toolkit.records.ingested import InputOfPack, InputRecord
 from toolkit.records.sets import ShardAttributes
 from toolkit.storage import Stat, store_of
-from toolkit.storage.artifact import FileRecord, State, files_state, state, stored_xxh3
+from toolkit.storage.freshness import FileRecord, State, files_state, state, stored_xxh3
 from toolkit.storage.paths import exists, list_files, missing_reason, stat
 
 
@@ -125,7 +125,7 @@ def input_state(
         record: Record of it.
         stats: Version of each file; None of a missing one.
         begun: True if there is an attempt that did not end.
-        quick: True to compare by versions alone, as in `toolkit.storage.artifact.state`; the web is never read.
+        quick: True to compare by versions alone, as in `toolkit.storage.freshness.state`; the web is never read.
     """
     if lacks := [file.path for file, stat_by_path in zip(work.files, stats, strict=True) if stat_by_path is None]:
         return State("stale", f"there is {missing_reason(lacks[0])}" + (f" at {lacks[0]}" if work.is_pack else ""))

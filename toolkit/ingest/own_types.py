@@ -17,10 +17,10 @@ from toolkit.ingest.plan import InputFile, InputToIngest, listed_stats, makers
 from toolkit.ingest.reader import Input, Reader, Sample
 from toolkit.ingest.section import Entry
 from toolkit.records.ingested import load_undamaged
-from toolkit.storage import artifact, json_files, paths, store_of
+from toolkit.storage import freshness, json_files, paths, store_of
 
 
-class StoredTypes(artifact.Artifact, frozen=True, kw_only=True):
+class StoredTypes(freshness.Artifact, frozen=True, kw_only=True):
     """The types of an entry of ``ingest:``; the stamp is a digest of its options and the stamps of all inputs."""
 
     entry: str
@@ -101,7 +101,7 @@ def of_files(entry: Entry, files: Sequence[InputFile], limit: int, path: str) ->
         digest.update(f"{file.key}\0{stat}\n".encode())
     stamp = digest.hexdigest()
     stored = json_files.load(path, StoredTypes)
-    if stored is not None and artifact.state(stored, [("", stamp)]).is_done:
+    if stored is not None and freshness.state(stored, [("", stamp)]).is_done:
         return stored
     from toolkit.ingest.reading.preview import UnwrittenRejects  # which most commands do not need
 

@@ -38,7 +38,7 @@ from toolkit.mix.writer import Reading, Writer
 from toolkit.rules.checker import Name
 from toolkit.rules.ruleset import RuleSet
 from toolkit.storage import Stat, json_files, paths
-from toolkit.storage.artifact import Artifact, FileRecord, State, state
+from toolkit.storage.freshness import Artifact, FileRecord, State, state
 from toolkit.storage.models import cache_folder
 from toolkit.storage.reading import version_read
 from toolkit.storage.record_log import Group, RecordLog

@@ -14,7 +14,7 @@ from toolkit.config.root import located_reference
 from toolkit.config.settings import ConfigNode, convert
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.errors import ConfigError, Forbidden, ToolkitError
-from toolkit.interop import foreign
+from toolkit.interop import external_rows
 from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import WRITERS, Writer, find_writer
@@ -226,7 +226,7 @@ def format_of(path: str) -> Format | None:
     The installed formats are asked in the order of their names, whether they take it for their own. One that cannot be
     imported here is passed over. External rows that have a text are of the last one, which is not installed.
     """
-    if is_table(path) and (columns := foreign.of_table(path)) is not None:
+    if is_table(path) and (columns := external_rows.of_table(path)) is not None:
         return Format(_TABLE, columns)
     line = first_line(path)
     for name in () if current().columns[0] else WRITERS.names():
@@ -234,7 +234,7 @@ def format_of(path: str) -> Format | None:
             writer = WRITERS.find(name)
             if (result := writer.of_file(path, line)) is not None:
                 return Format(name, _options(result))
-    options = foreign.of_line(line)
+    options = external_rows.of_line(line)
     return None if options is None else Format(_FOREIGN, options)
 
 
@@ -243,8 +243,8 @@ def is_table(path: str) -> bool:
     return path.endswith((".parquet", ".parq", ".pq"))
 
 
-_TABLE = f"{foreign.__name__}:{foreign.ForeignTable.__name__}"
-_FOREIGN = f"{foreign.__name__}:{foreign.ForeignRows.__name__}"
+_TABLE = f"{external_rows.__name__}:{external_rows.ForeignTable.__name__}"
+_FOREIGN = f"{external_rows.__name__}:{external_rows.ForeignRows.__name__}"
 
 
 def first_line(path: str) -> bytes:

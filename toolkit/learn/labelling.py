@@ -26,8 +26,8 @@ from toolkit.label_files.people import Suggestion
 from toolkit.learn.evaluate.predictions import ShardQuestions
 from toolkit.records import ingested
 from toolkit.storage import json_files
-from toolkit.storage.artifact import Derived, FileRecord, state
 from toolkit.storage.compression import SUFFIXES as COMPRESSIONS
+from toolkit.storage.freshness import Derived, FileRecord, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import NamedOutput, RowOutput
 from toolkit.storage.paths import BOOKKEEPING, join, remove, strip_suffix

@@ -32,14 +32,14 @@ from toolkit.records import sets
 from toolkit.records.sets import ShardAttributes
 from toolkit.records.takedown import empty, takedown_of
 from toolkit.rules.expressions import A_NAME, is_name
-from toolkit.storage.artifact import state as artifact_state
+from toolkit.storage.freshness import state as artifact_state
 from toolkit.storage.json_files import decoder_of
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import is_set_name, join, remove, remove_with_folders
 from toolkit.storage.record_log import Group, RecordLog
 from toolkit.tag import tagger
-from toolkit.tag.declared import digest_of
-from toolkit.tag.steps import has_no_number
+from toolkit.tag.execution import has_no_number
+from toolkit.tag.schema_check import digest_of
 from toolkit.tag.tagger import metadata_fields
 
 SECTION = "make"
@@ -254,7 +254,7 @@ def state_of(
 
     Args:
         work: Shard and stage.
-        quick: Flag of `toolkit.storage.artifact.state`.
+        quick: Flag of `toolkit.storage.freshness.state`.
         learn: Flag of `ShardAttributes.state`.
     """
     home, name = work.entry.home(work.dataset)

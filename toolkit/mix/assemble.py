@@ -22,7 +22,7 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import line_index, record_logs
 from toolkit.errors import DataError, ToolkitError
-from toolkit.exchange.sealed import SealedOutput, read_sealed
+from toolkit.exchange.checksummed import SealedOutput, read_sealed
 from toolkit.execution.executors import Report
 from toolkit.mix.plan import JOINED, PartPlan, grouped
 from toolkit.mix.settings import MixSettings

@@ -14,7 +14,7 @@ import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
-from toolkit.exchange.sealed import SealedOutput, read_sealed, write_sealed
+from toolkit.exchange.checksummed import SealedOutput, read_sealed, write_sealed
 from toolkit.exchange.thresholds import Keys, KeySource, in_groups
 from toolkit.execution.executors import Report, Run, Task
 from toolkit.lazy_numpy import np

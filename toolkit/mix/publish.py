@@ -29,7 +29,7 @@ from toolkit.rules.kinds import kind_called
 from toolkit.rules.kinds.repeat import Unit
 from toolkit.rules.rule import Role
 from toolkit.storage import Stat, json_files, paths, store_of
-from toolkit.storage.artifact import Derived, FileRecord, files_state, state
+from toolkit.storage.freshness import Derived, FileRecord, files_state, state
 from toolkit.storage.outputs import Output, Together, write_file
 from toolkit.storage.threads import for_each, results_of
 

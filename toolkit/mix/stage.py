@@ -26,8 +26,8 @@ from toolkit.mix.settings import MixSettings
 from toolkit.mix.shuffle import hash_bytes, hash_of, sizes_of
 from toolkit.mix.sieve import TableSieve
 from toolkit.mix.writer import not_carried
-from toolkit.storage.artifact import Artifact, FileRecord, state
 from toolkit.storage.compression import COMPRESSORS
+from toolkit.storage.freshness import Artifact, FileRecord, state
 from toolkit.storage.outputs import Compressing, Output
 from toolkit.storage.packed_rows import PackedRows
 from toolkit.storage.paths import escape_path, join, listing_cache, work_folder

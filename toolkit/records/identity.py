@@ -17,7 +17,7 @@ import xxhash
 from toolkit.data import alignment, documents, record_logs, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
-from toolkit.storage.artifact import Artifact, state
+from toolkit.storage.freshness import Artifact, state
 from toolkit.storage.paths import join
 from toolkit.storage.reading import open_stored
 from toolkit.storage.stores.local.scratch import open_scratch, scratch

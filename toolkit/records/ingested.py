@@ -19,7 +19,7 @@ from toolkit.data.record_logs import INGEST, MAKES_INPUTS
 from toolkit.errors import DataError, in_words
 from toolkit.records.sets import OutputState
 from toolkit.storage import store_of
-from toolkit.storage.artifact import Artifact
+from toolkit.storage.freshness import Artifact
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.json_files import decode
 from toolkit.storage.paths import exists, fixed_part, is_glob, join, missing_reason

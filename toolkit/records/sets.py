@@ -18,8 +18,8 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.record_logs import place_in_set
 from toolkit.data.row_index import ShardState
 from toolkit.errors import AlignmentError, DataError, StaleError
-from toolkit.records import foreign
-from toolkit.storage.artifact import Artifact, FileRecord, State, files_state, state, stored_xxh3
+from toolkit.records import external_sets
+from toolkit.storage.freshness import Artifact, FileRecord, State, files_state, state, stored_xxh3
 from toolkit.storage.json_files import load_strictly, save
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, read_once, stat, stat_each
@@ -330,7 +330,7 @@ class ShardAttributes:
         Args:
             settings: Settings to make the set with; None if any will do.
             reads: Sets to make it from; by default, the recorded ones.
-            quick: Argument of `toolkit.storage.artifact.state`.
+            quick: Argument of `toolkit.storage.freshness.state`.
             learn: True if the record is to learn another stamp; those who only look write nothing.
         """
         record = self.record
@@ -344,7 +344,7 @@ class ShardAttributes:
         return result
 
     def inputs(self, reads: Iterable[str], *, quick: bool = False) -> Iterator[tuple[str, str | None]]:
-        """Yield the digests of the documents and of the sets, for `toolkit.storage.artifact.state`."""
+        """Yield the digests of the documents and of the sets, for `toolkit.storage.freshness.state`."""
         yield "", self.documents.content if self.documents else None
         for name in reads:
             yield name, replace(self, set=name).digest(quick=quick)
@@ -356,7 +356,7 @@ class ShardAttributes:
             DataError: if there is no such file of an external set, or it is not one of attributes.
         """
         if load_schema(self.dataset, self.set) is None:
-            look = foreign.seen_now if quick else foreign.look_at
+            look = external_sets.seen_now if quick else external_sets.look_at
             contents = look(self.dataset, self.set, self.shard)
             return contents.content if contents else None
         is_done = self.state(quick=quick).is_done
@@ -375,7 +375,7 @@ class ShardAttributes:
             DataError: if there is no such file, or it is not the one that its record describes.
         """
         if load_schema(self.dataset, self.set) is None:
-            return foreign.look_at(self.dataset, self.set, self.shard).content
+            return external_sets.look_at(self.dataset, self.set, self.shard).content
         path, record = self.path, self.record
         result = self.state(learn=learn) if self.documents else state(record, files=self.files)
         if record and result.is_done:

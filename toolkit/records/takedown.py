@@ -23,7 +23,7 @@ from toolkit.errors import DataError
 from toolkit.records.left_out import identity
 from toolkit.records.sets import OutputState
 from toolkit.session import cached, current
-from toolkit.storage.artifact import stored_sha256
+from toolkit.storage.freshness import stored_sha256
 from toolkit.storage.paths import exists, join, list_files
 
 KIND = "takedown"

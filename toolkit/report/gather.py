@@ -20,7 +20,7 @@ from toolkit.mix import bindings, joined_sets, orphans, publish
 from toolkit.mix.effects.counts import added
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.writer import not_carried
-from toolkit.report import facts, of_output, samples, shard_stats as counted
+from toolkit.report import facts, output_facts, samples, shard_stats as counted
 from toolkit.report.fields import StreamFields, fields_of
 from toolkit.rules.rule import Rule
 from toolkit.storage.record_log import RecordLog
@@ -192,7 +192,7 @@ def _assembled(
         )
         for stream in streams
     }
-    results = of_output.sets_made(mix.sets)
+    results = output_facts.sets_made(mix.sets)
     own: list[Dataset] = []
     for dataset, _, _ in datasets.values():
         own += [] if dataset in own else [dataset]
@@ -205,18 +205,18 @@ def _assembled(
         output=mix.settings.output.path,
         config=mix.config,
         mixed=manifest is not None,
-        versions=of_output.versions(results, manifest),
-        models=of_output.models([(dataset, joined) for dataset, joined, _ in datasets.values()]),
+        versions=output_facts.versions(results, manifest),
+        models=output_facts.models([(dataset, joined) for dataset, joined, _ in datasets.values()]),
         sets=results,
-        came_in=of_output.came_in(own),
-        stages=of_output.stages(datasets),
+        came_in=output_facts.came_in(own),
+        stages=output_facts.stages(datasets),
         totals=manifest.totals if manifest else _over(streams, lambda sums: sums.totals),
         labels=labels,
         groups=list(_groups(mix, tasks)),
         rules=_rules(streams, many, manifest),
         left_out=dict(manifest.counts) if manifest else {},
         not_carried=manifest.not_carried if manifest else _not_carried(mix),
-        budget=of_output.budget_of((manifest or mix).budget, _over(streams, lambda sums: sums.budget)),
+        budget=output_facts.budget_of((manifest or mix).budget, _over(streams, lambda sums: sums.budget)),
         duplicates=list(_duplicates(streams)),
         orphans=_orphans(mix, streams, tasks),
         lengths=_lengths(streams, many),
@@ -248,7 +248,7 @@ def _labels(streams: Sequence[_OfStream], manifest: publish.Manifest | None) -> 
         )
         if manifest and label in manifest.statistics:
             tokens_after = sizes.after.tokens
-            sizes.after = of_output.sizes_of(manifest.statistics[label].after)
+            sizes.after = output_facts.sizes_of(manifest.statistics[label].after)
             sizes.after.tokens = tokens_after
         results.append(sizes)
     return sorted(results, key=lambda item: (-item.before.documents, item.label))

@@ -25,7 +25,7 @@ from toolkit.report.shard_stats import MOST_LABELS, SampleCandidate, StreamCount
 from toolkit.rules.expressions import FAULTS
 from toolkit.rules.rule import Rule
 from toolkit.rules.ruleset import RuleSet, rules_in
-from toolkit.storage import artifact, json_files, record_log
+from toolkit.storage import freshness, json_files, record_log
 
 At = tuple[int, int]
 """The place of a document: number of its shard, row from 1."""
@@ -185,7 +185,7 @@ class ShardSamples(ConfigStruct):
     pairs: list[PairText]
 
 
-class _SavedSamples(artifact.Derived, frozen=True, kw_only=True):
+class _SavedSamples(freshness.Derived, frozen=True, kw_only=True):
     """The samples of a shard, and the digest of their origins."""
 
     samples: ShardSamples = msgspec.field(name="shown")
@@ -201,7 +201,7 @@ def show_shard(task: ShardToShow, report: Report, group: record_log.Group | None
     selection = (task.rows, task.pair_rows, task.documents, task.length, task.pair_length)
     made_of = json_files.json_digest(msgspec.to_builtins((documents.content, inputs, selection), str_keys=True))
     old = partials.load(f"{task.base}.shown", _SavedSamples)
-    if old is None or not artifact.state(old, [("", made_of)]).is_done:
+    if old is None or not freshness.state(old, [("", made_of)]).is_done:
         old = _SavedSamples(made_of=made_of, samples=_read(task))
         if old.samples.samples or old.samples.pairs:
             partials.save(f"{task.base}.shown", old, group.files if group else None)

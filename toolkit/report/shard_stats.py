@@ -33,7 +33,7 @@ from toolkit.mix.orphans import Copies, Fates
 from toolkit.report import facts
 from toolkit.report.attributes import APPLIED, DRAWN, DROPPED, MOST, PAIRS, Attributes, DuplicateCounts, Pair, key_of
 from toolkit.report.fields import StreamFields
-from toolkit.storage.artifact import Artifact, FileRecord, state
+from toolkit.storage.freshness import Artifact, FileRecord, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import escape_path, join, remove

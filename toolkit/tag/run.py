@@ -20,7 +20,7 @@ from toolkit.errors import DataError, did_you_mean, in_words
 from toolkit.execution.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.execution.executors import Report
 from toolkit.execution.grouped import ShardDone, ShardWork, Work, log_of_dataset, run_batch
-from toolkit.records import foreign, sets
+from toolkit.records import external_sets, sets
 from toolkit.records.sets import ShardAttributes
 from toolkit.records.takedown import takedown_of
 from toolkit.session import cached_last
@@ -29,9 +29,9 @@ from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import Lines, version_read
 from toolkit.storage.record_log import Group
+from toolkit.tag.execution import ASKED, Effort, values_of
 from toolkit.tag.plan import Plan, Step, build
 from toolkit.tag.set_options import EditedBatch, Numbered, Selection
-from toolkit.tag.steps import ASKED, Effort, values_of
 from toolkit.tag.tagger import Reference
 from toolkit.text.batch import Batch
 from toolkit.text.json_strings import decoded
@@ -447,7 +447,7 @@ def _read(work: ShardToTag, set_name: str, steps: list[Step]) -> _Read:
     path = work.dataset.attribute_file(set_name, work.shard)
     ours = sets.load_schema(work.dataset, set_name) is not None
     if not ours:
-        keys = foreign.look_at(work.dataset, set_name, work.shard).types
+        keys = external_sets.look_at(work.dataset, set_name, work.shard).types
         for reference in references:
             if (
                 reference.type == list[Span]

@@ -23,9 +23,9 @@ from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.plugins import default_name
 from toolkit.storage.paths import exists, is_folder, strip_suffix
 from toolkit.storage.reading import Decompressed, Lines
-from toolkit.tag import declared, describe, plan as tag_plan
+from toolkit.tag import describe, plan as tag_plan, schema_check
+from toolkit.tag.execution import run_steps
 from toolkit.tag.plan import Plan, Step
-from toolkit.tag.steps import run_steps
 from toolkit.tag.tagger import TAGGERS
 from toolkit.text.batch import Batch, Column, in_blocks
 
@@ -142,7 +142,7 @@ def steps_of(plan: Plan) -> list[Step]:
                 hint = did_you_mean(reference.set, plan.sets) or f"; there are: {', '.join(plan.sets)}"
                 where = f"{step.entry.place}: {reference.option}: {reference.text!r}"
                 raise ConfigError(f"{where}: expected an attribute that is computed here, got {reference.set!r}{hint}")
-    declared.set_schemas(plan, Dataset("", os.devnull))
+    schema_check.set_schemas(plan, Dataset("", os.devnull))
     return steps
 
 

@@ -26,7 +26,7 @@ from toolkit.inspect.targets import Format
 from toolkit.lazy_numpy import np
 from toolkit.mix.settings import COPY
 from toolkit.mix.writer import Writer
-from toolkit.records import foreign, sets
+from toolkit.records import external_sets, sets
 from toolkit.records.sets import ShardAttributes
 from toolkit.storage.paths import exists, size_of, stat
 from toolkit.storage.reading import Lines, version_read
@@ -171,7 +171,7 @@ def check_aligned(work: ValidateJob, report: Report) -> bool:
         findings, dataset = Findings(), work.dataset
         path, documents = dataset.attribute_file(work.set, work.path), row_index.current(dataset, work.path)
         if sets.load_schema(dataset, work.set) is None:
-            rows = foreign.look_at(dataset, work.set, work.path).rows
+            rows = external_sets.look_at(dataset, work.set, work.path).rows
         else:
             record = _check_record(work, dataset, path, findings, documents)
             rows = record.rows if record else 0
@@ -275,7 +275,7 @@ def _check_attributes(work: ValidateJob, findings: Findings, report: Report, sca
     ours = sets.load_schema(dataset, work.set)
     judges_spans = work.judges_spans and not ours
     if not ours and work.first is None:
-        foreign.look_at(dataset, work.set, shard)
+        external_sets.look_at(dataset, work.set, shard)
     if ours and work.first is None and _fits_index(dataset, work, ours, report):
         _check_record(work, dataset, path, findings)
         return

@@ -28,8 +28,8 @@ from toolkit.storage import Stat
 from toolkit.storage.paths import stat
 from toolkit.storage.threads import for_each
 from toolkit.view.corpus import At, CorpusRow, Question, Recent, Scanned, Shard, Stop, ValueSet
-from toolkit.view.members import MemberFile, OrderedFile, Pieces, RowFile
 from toolkit.view.questions import DatasetQuery, DatasetQuestion, MixNames
+from toolkit.view.random_access import MemberFile, OrderedFile, Pieces, RowFile
 
 FILES = 256
 """Files of which places are known at a time."""

@@ -15,7 +15,7 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, DataError
-from toolkit.exchange.sealed import SealedOutput
+from toolkit.exchange.checksummed import SealedOutput
 from toolkit.execution.executors import Run
 from toolkit.lazy_numpy import np
 from toolkit.plugins import Kind as KindOfPlugin

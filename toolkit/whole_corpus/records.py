@@ -16,11 +16,11 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import ShardState
-from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
+from toolkit.exchange.checksummed import damaged, read_sealed, write_sealed
 from toolkit.execution.executors import Run
 from toolkit.session import cached
 from toolkit.storage import store_of
-from toolkit.storage.artifact import Artifact, FileRecord, state, stored_sha256
+from toolkit.storage.freshness import Artifact, FileRecord, state, stored_sha256
 from toolkit.storage.paths import absolute, join, parent_of
 from toolkit.storage.record_log import RecordKey
 

@@ -19,8 +19,8 @@ from toolkit.execution.progress import Share
 from toolkit.records import sets, takedown
 from toolkit.rules.text_edits import PlaceMap, edits_in, in_whole
 from toolkit.storage import json_files, outputs, paths, store_of, threads
-from toolkit.storage.artifact import State, state
-from toolkit.tag.declared import digest_of
+from toolkit.storage.freshness import State, state
+from toolkit.tag.schema_check import digest_of
 from toolkit.text.editing import Edit
 from toolkit.whole_corpus import records, sign
 from toolkit.whole_corpus.kind import ResolveJob

@@ -28,7 +28,7 @@ import numpy as np
 
 from toolkit.data.schema import Type
 from toolkit.errors import DataError
-from toolkit.exchange.sealed import read_sealed
+from toolkit.exchange.checksummed import read_sealed
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole_corpus.expressions import GroupNumbers
 from toolkit.whole_corpus.kind import Files, Kind, Query, Signer, TextBlock

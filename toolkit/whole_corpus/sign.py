@@ -27,7 +27,7 @@ from toolkit.mix.join import JoinedShard, Joiner, RowDecoder, at_document, input
 from toolkit.records.sets import ShardAttributes
 from toolkit.records.takedown import takedown_of
 from toolkit.rules.text_edits import EditedDocument, edits_in, text_after
-from toolkit.storage.artifact import State, state
+from toolkit.storage.freshness import State, state
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, listing_cache, remove, stat
 from toolkit.storage.reading import Lines, version_read

@@ -7,7 +7,7 @@ import msgspec
 import urllib3
 from urllib3.connection import HTTPConnection
 
-from toolkit.learn.annotate import asking
+from toolkit.learn.annotate import requests
 from toolkit.learn.annotate.annotator import Annotator, WindowQuery, judge
 from toolkit.learn.annotate.answers import Answer
 from toolkit.learn.annotate.endpoint import Endpoint
@@ -109,7 +109,7 @@ def check(data: bytes) -> None:
     finally:
         assert ledger.ended == 1
         endpoint.close()
-    answers, _ = asking.answers_of(WindowQuery((0, 1), {}, _KEYS), [0, 1], reply, asking._used(reply, 1))
+    answers, _ = requests.answers_of(WindowQuery((0, 1), {}, _KEYS), [0, 1], reply, requests._used(reply, 1))
     assert 0 < len(answers) <= len(_KEYS)
     for answer in answers:
         assert msgspec.json.decode(msgspec.json.encode(answer), type=Answer) == answer

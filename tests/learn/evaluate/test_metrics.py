@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from toolkit.errors import ConfigError
-from toolkit.learn.evaluate import judging, metrics
-from toolkit.learn.evaluate.judged import Judged
-from toolkit.learn.evaluate.judging import Judge
+from toolkit.learn.evaluate import evaluation, metrics
+from toolkit.learn.evaluate.evaluation import Judge
 from toolkit.learn.evaluate.metrics import Measured, alpha_numbers
 from toolkit.learn.evaluate.predictions import AnswerColumn, joined, part_of
+from toolkit.learn.evaluate.results import Judged
 
 LABELS = [0, 1, 1, 2, 3, 0, 2, 2, 4, 1, 0, 3]
 SCORES = [0.2, 1.4, 0.5, 1.5, 2.75, -0.3, 2.5, 1.9, 3.1, 1.9, 1.25, 3.1]
@@ -383,7 +383,7 @@ def test_rounds_of_many_documents_are_those_of_parts() -> None:
     def metrics_of(some: Any, weights: Any) -> Any:
         return {"mean": float(weights @ values[some]) / weights.sum()}
 
-    estimates = judging.bootstrapped([values], lambda some: some, metrics_of, 800, judging.generator(0, "all"))
+    estimates = evaluation.bootstrapped([values], lambda some: some, metrics_of, 800, evaluation.generator(0, "all"))
     found = estimates["mean"]
     assert found.low is not None
     assert found.high is not None

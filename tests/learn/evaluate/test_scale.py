@@ -8,8 +8,8 @@ import pytest
 from tests.learn.evaluate.test_metrics import column, hashes
 from toolkit.config.scale import Scale, declared_in, nearest
 from toolkit.errors import ConfigError
-from toolkit.learn.evaluate.judged import Judged
-from toolkit.learn.evaluate.judging import Judge
+from toolkit.learn.evaluate.evaluation import Judge
+from toolkit.learn.evaluate.results import Judged
 
 
 def judged(labels: Any, predictions: Any, scale: Any) -> Judged:

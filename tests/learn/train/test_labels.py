@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from toolkit.errors import ConfigError, DataError
-from toolkit.exchange.sealed import write_sealed
+from toolkit.exchange.checksummed import write_sealed
 from toolkit.learn.train.examples import SPLITS, Example, Examples, check_aggregate, label_of
 from toolkit.learn.train.kinds.linear import solver
 from toolkit.learn.train.kinds.linear.solver import BUCKETS, ROWS, TIMES, CountedNgrams, Problem, solve

@@ -13,7 +13,7 @@ MAKE = """
 import sys
 import numpy as np
 from toolkit.whole_corpus.near.minhash import row_type
-from toolkit.exchange.sealed import write_sealed
+from toolkit.exchange.checksummed import write_sealed
 root, shards, rows = sys.argv[1], *map(int, sys.argv[2:])
 random = np.random.default_rng(1)
 groups = random.permutation(shards * rows).reshape(-1, 5)

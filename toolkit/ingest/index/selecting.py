@@ -28,7 +28,7 @@ from toolkit.records import ingested
 from toolkit.records.left_out import identity
 from toolkit.session import current
 from toolkit.storage import json_files, store_of
-from toolkit.storage.artifact import Artifact, state
+from toolkit.storage.freshness import Artifact, state
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import expand_listed, join, list_files, remove, stat_each

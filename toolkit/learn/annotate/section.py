@@ -18,7 +18,7 @@ from toolkit.learn.annotate.annotator import BATCH, Annotator, answers_folder
 from toolkit.records import sets as records
 from toolkit.storage import store_of
 from toolkit.storage.paths import where_looked
-from toolkit.tag import declared, plan as tag_plan
+from toolkit.tag import plan as tag_plan, schema_check
 from toolkit.tag.set_options import SETS, WHEN, WITHOUT
 
 ANNOTATOR = f"{Annotator.__module__}:{Annotator.__name__}"
@@ -40,7 +40,7 @@ def read_section(
         section: Section of the configuration.
         dataset: Dataset of the documents, and of sets that `when` reads.
         earlier: sets that earlier sections make, which need not be there yet.
-        types_elsewhere: Function `toolkit.tag.declared.types_elsewhere`, with the external sets.
+        types_elsewhere: Function `toolkit.tag.schema_check.types_elsewhere`, with the external sets.
         own: gives the types of the own fields of documents.
 
     Raises:
@@ -55,7 +55,7 @@ def read_section(
         elsewhere = types_elsewhere(lambda: dataset, partial(dict, schemas))
         try:
             plan = plans[name] = _with_file(tag_plan.read_section(place, elsewhere, own), section.value[name]["prompt"])
-            schemas |= declared.set_schemas(plan, dataset, schemas)
+            schemas |= schema_check.set_schemas(plan, dataset, schemas)
         except ConfigError as error:
             raise type(error)(str(error).replace(f"tagger {ANNOTATOR}", f"annotate.{name}")) from None
     return plans
@@ -151,11 +151,11 @@ def schemas_of(
 ) -> dict[str, records.SetSchema]:
     """Return the schemas of the sets; what is on disk under their names must have been made with the same settings.
 
-    Arguments and errors as of `toolkit.tag.declared.prepare`.
+    Arguments and errors as of `toolkit.tag.schema_check.prepare`.
     """
     results: dict[str, records.SetSchema] = {}
     for plan in plans.values():
-        results |= declared.prepare(
+        results |= schema_check.prepare(
             plan, dataset, {**earlier, **results}, overwrite=overwrite, write=write, command="annotate"
         )
     return results

@@ -23,17 +23,17 @@ from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import current
 from toolkit.errors import ConfigError, DataError, ToolkitError, UnknownPlugin, amount
-from toolkit.exchange.sealed import read_sealed
+from toolkit.exchange.checksummed import read_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import tasks_of
 from toolkit.learn.train.examples import DECODER, EXAMPLES, Example, Examples, measured
 from toolkit.learn.train.trainer import TRAINERS, Trainer, TrainingInput
 from toolkit.mix.join import JoinedShard, at_document, joint_rows
 from toolkit.records import origins
-from toolkit.records.foreign import External
+from toolkit.records.external_sets import External
 from toolkit.records.sets import SetSchema, ShardAttributes
 from toolkit.storage import json_files, store_of
-from toolkit.storage.artifact import Artifact, FileRecord, State, state, stored_sha256
+from toolkit.storage.freshness import Artifact, FileRecord, State, state, stored_sha256
 from toolkit.storage.models import CARD, ModelFile, digest_of_files
 from toolkit.storage.outputs import Output, Together
 from toolkit.storage.paths import is_set_name, join, remove, remove_tree
@@ -275,7 +275,7 @@ class Making:
         dataset: Dataset whose documents are labelled.
         shards: Shards of it.
         max_document_bytes: Maximum bytes of a document.
-        run: tasks, as `toolkit.stages.context.Context.run` does.
+        run: tasks, as `toolkit.runner.context.Context.run` does.
     """
 
     dataset: Dataset

@@ -15,7 +15,7 @@ import numpy as np
 import xxhash
 
 from toolkit.errors import DataError
-from toolkit.exchange.sealed import bounds_of
+from toolkit.exchange.checksummed import bounds_of
 from toolkit.text.batch import Batch
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Bytes, Int64s

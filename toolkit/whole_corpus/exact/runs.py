@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from toolkit.exchange.sealed import read_sealed
+from toolkit.exchange.checksummed import read_sealed
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Float64s, Int32s, Int64s, UInt64, UInt64s
 from toolkit.whole_corpus.exact.pieces import Pieces, numbers_of

@@ -10,7 +10,7 @@ import numpy as np
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import Span
 from toolkit.errors import ConfigError
-from toolkit.exchange.sealed import Sealed
+from toolkit.exchange.checksummed import Sealed
 from toolkit.text import shortest_float32
 from toolkit.text.batch import Batch
 from toolkit.whole_corpus.exact.decisions import resolve

@@ -16,7 +16,7 @@ from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigNode, ConfigStruct, convert
 from toolkit.data import schema
 from toolkit.errors import ConfigError, DataError, Unreadable, in_words
-from toolkit.exchange.sealed import read_sealed, write_sealed
+from toolkit.exchange.checksummed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.make.stage import STAGES, Stage, item_of, made_of_each, result_of
 from toolkit.records.takedown import empty

@@ -18,7 +18,7 @@ from toolkit.config.scale import Declared, Scale, ScaleOption, check as check_sc
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, DataError, ToolkitError, amount
-from toolkit.exchange.sealed import damaged
+from toolkit.exchange.checksummed import damaged
 from toolkit.execution.executors import Report, Task
 from toolkit.storage import models, store_of
 from toolkit.storage.outputs import write_file

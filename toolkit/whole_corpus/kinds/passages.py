@@ -14,8 +14,8 @@ from toolkit.storage import models
 from toolkit.whole_corpus.exact.pieces import Pieces
 from toolkit.whole_corpus.exact.runs import KeyLayout, RunsOutput
 from toolkit.whole_corpus.kind import Competing, Decisions, Files, ResolveJob, Signer, TextBlock, seed_of
+from toolkit.whole_corpus.passages.chunks import Cut, LengthUnit, Unit, buffer_of, stretches_of
 from toolkit.whole_corpus.passages.comparison import PLACES, Repeats, fates_path, resolve, values_of
-from toolkit.whole_corpus.passages.stretches import Cut, LengthUnit, Unit, buffer_of, stretches_of
 from toolkit.whole_corpus.records import SignedShard
 
 

@@ -20,8 +20,8 @@ import xxhash
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError
+from toolkit.exchange.checksummed import damaged, read_sealed, write_sealed
 from toolkit.exchange.scatter import gather_sections, once, scatter_sections, settle
-from toolkit.exchange.sealed import damaged, read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.storage.paths import join
 from toolkit.storage.threads import for_each

@@ -30,8 +30,8 @@ from typing import IO, NamedTuple, Protocol, Self, cast
 import msgspec
 import numpy as np
 
+from toolkit.exchange.checksummed import Sealed, bounds_of, read_sealed
 from toolkit.exchange.scatter import Scatter, gather, pieces
-from toolkit.exchange.sealed import Sealed, bounds_of, read_sealed
 from toolkit.execution.executors import Report
 from toolkit.storage.paths import join
 from toolkit.text.batch import in_blocks

@@ -26,8 +26,8 @@ import numpy as np
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import DataError
+from toolkit.exchange.checksummed import Sealed, bounds_of, read_sealed, write_sealed
 from toolkit.exchange.scatter import Scatter, gather, ranges, rows_in, settle
-from toolkit.exchange.sealed import Sealed, bounds_of, read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.session import cached
 from toolkit.storage.paths import exists, join

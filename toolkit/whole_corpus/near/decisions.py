@@ -22,8 +22,8 @@ import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import amount
+from toolkit.exchange.checksummed import bounds_of, packed, read_sealed, unpacked, write_sealed
 from toolkit.exchange.scatter import Scatter, gather, ranges, settle
-from toolkit.exchange.sealed import bounds_of, packed, read_sealed, unpacked, write_sealed
 from toolkit.exchange.thresholds import in_groups
 from toolkit.execution.executors import Report, Task
 from toolkit.storage import store_of

@@ -18,8 +18,8 @@ import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import DocumentRow, Span
+from toolkit.exchange.checksummed import packed, read_sealed, unpacked, write_sealed
 from toolkit.exchange.scatter import Scatter, gather, once, pieces, settle
-from toolkit.exchange.sealed import packed, read_sealed, unpacked, write_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.storage.json_files import load, save
 from toolkit.storage.paths import exists, join, remove, remove_tree
@@ -29,7 +29,7 @@ from toolkit.whole_corpus.exact.decisions import KeyRuns, grouped, parts_of, res
 from toolkit.whole_corpus.exact.pieces import Texts
 from toolkit.whole_corpus.exact.runs import FIRST, KeyLayout, numbered
 from toolkit.whole_corpus.kind import NUMBERS, TEXTS, Decisions, ResolveJob
-from toolkit.whole_corpus.passages.stretches import PLACE, Cut, LengthUnit, buffer_of, first_bytes
+from toolkit.whole_corpus.passages.chunks import PLACE, Cut, LengthUnit, buffer_of, first_bytes
 from toolkit.whole_corpus.records import NumberedShard, SignedShard
 from toolkit.whole_corpus.sign import documents_of, names_of_rows
 

@@ -8,8 +8,8 @@ import numba
 from toolkit.text.kernels.intrinsics import high_product
 from toolkit.text.kernels.mixing import mixed
 from toolkit.whole_corpus.exact.pieces import Texts
+from toolkit.whole_corpus.passages.chunks import Cut, Places, StretchBuffers
 from toolkit.whole_corpus.passages.comparison import Compared, Spans
-from toolkit.whole_corpus.passages.stretches import Cut, Places, StretchBuffers
 
 _inline = functools.partial(numba.njit, inline="always")
 _u8, _u32, _i64, _u64 = numba.uint8, numba.uint32, numba.int64, numba.uint64
@@ -38,7 +38,7 @@ def _least(ring: Any, oldest: Any, size: Any) -> Any:
 
 
 def stretches(texts: Texts, cut: Cut, ring: Any, result: StretchBuffers, room: Any) -> None:
-    """Find the stretches of texts (see `toolkit.whole_corpus.passages.stretches`).
+    """Find the stretches of texts (see `toolkit.whole_corpus.passages.chunks`).
 
     Args:
         texts: Texts in one buffer.

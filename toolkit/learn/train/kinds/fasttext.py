@@ -12,7 +12,7 @@ import numpy as np
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError, DataError, ToolkitError
-from toolkit.exchange.sealed import read_sealed, write_sealed
+from toolkit.exchange.checksummed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.learn.train.examples import MAIN, TRAIN, Examples, names_of, on_valid
 from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, TrainingInput

@@ -22,7 +22,7 @@ import numpy as np
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.schema import is_number
 from toolkit.errors import ConfigError, DataError
-from toolkit.exchange.sealed import read_sealed, write_sealed
+from toolkit.exchange.checksummed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.learn.train.examples import SPLITS, TRAIN, VALID, Example
 from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, TrainingInput

@@ -15,7 +15,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data.alignment import MAX_ROW
 from toolkit.data.documents import Document, Span
 from toolkit.errors import ConfigError, DataError, amount
-from toolkit.exchange.sealed import read_sealed
+from toolkit.exchange.checksummed import read_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.lazy_numpy import np
 from toolkit.session import cached

@@ -24,7 +24,7 @@ import numpy as np
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError, DataError
-from toolkit.exchange.sealed import read_sealed, write_sealed
+from toolkit.exchange.checksummed import read_sealed, write_sealed
 from toolkit.exchange.thresholds import Keys, KeySource, find, in_groups
 from toolkit.execution.executors import Run
 from toolkit.rules.rule import document_hash, sample_hash

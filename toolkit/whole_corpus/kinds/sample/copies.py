@@ -16,8 +16,8 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError
 from toolkit.execution.executors import Report
 from toolkit.storage import Stat, json_files
-from toolkit.storage.artifact import Artifact, FileRecord
 from toolkit.storage.compression import compression_of, compressor_for
+from toolkit.storage.freshness import Artifact, FileRecord
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, is_folder, join, list_files, remove
 from toolkit.whole_corpus.kinds.sample import Copy, Sample

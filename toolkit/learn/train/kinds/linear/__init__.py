@@ -7,7 +7,7 @@ import numpy as np
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import ConfigError
-from toolkit.exchange.sealed import read_sealed, write_sealed
+from toolkit.exchange.checksummed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.learn.train.examples import TRAIN, on_valid
 from toolkit.learn.train.kinds.linear.solver import FILES, CountedNgrams, Problem, solve

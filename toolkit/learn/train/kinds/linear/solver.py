@@ -19,7 +19,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from toolkit.exchange.sealed import Sealed, read_sealed
+from toolkit.exchange.checksummed import Sealed, read_sealed
 from toolkit.interrupts import check
 from toolkit.storage.paths import join
 from toolkit.storage.threads import pool

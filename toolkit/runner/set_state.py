@@ -7,7 +7,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, StaleError
 from toolkit.records import sets
 from toolkit.storage import models
-from toolkit.storage.artifact import DONE, State
+from toolkit.storage.freshness import DONE, State
 from toolkit.whole_corpus.resolve import check_resolved
 
 

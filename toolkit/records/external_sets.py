@@ -16,7 +16,7 @@ from toolkit.data.documents import BAD_ROW, AttributesRow, Rows
 from toolkit.data.tables import TABLE
 from toolkit.errors import DataError
 from toolkit.storage import Stat, ephemeral
-from toolkit.storage.artifact import Artifact, FileRecord, state
+from toolkit.storage.freshness import Artifact, FileRecord, state
 from toolkit.storage.json_files import decoder_of, load, save
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import stored_digest

@@ -18,7 +18,7 @@ import xxhash
 
 from toolkit.config.scale import Declared, Scale, nearest
 from toolkit.errors import ConfigError
-from toolkit.learn.evaluate import judged as results, metrics
+from toolkit.learn.evaluate import metrics, results
 from toolkit.learn.evaluate.metrics import Array, Measure, Task, folds, mean_of, most_frequent, predictions_of_sources
 from toolkit.learn.evaluate.predictions import AnswerColumn
 

@@ -1,8 +1,8 @@
-"""Artifacts: things on disk that the record log describes, and the one function that tells the state of one.
+"""Tells the state of an artifact: done, missing, stale or interrupted.
 
-A record says what its artifact was made of, with which settings, and which files it has. Only this module compares a
-record with what there is now: files by size and stamp and, where only a stamp differs, by digest; inputs by digest;
-settings by value.
+An artifact is a thing on disk with a record in the record log. The record says what it was made of, with which
+settings, and which files it has. Only this module compares a record with what there is now: files by size and stamp
+and, where only a stamp differs, by digest; inputs by digest; settings by value.
 """
 
 import hashlib

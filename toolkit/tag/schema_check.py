@@ -14,7 +14,7 @@ from toolkit.data import chosen_text, schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean, short
 from toolkit.records import sets as records
-from toolkit.records.foreign import External, types_of
+from toolkit.records.external_sets import External, types_of
 from toolkit.rules.text_edits import edits_in
 from toolkit.storage import models, store_of
 from toolkit.storage.paths import list_files

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from toolkit.config import settings as config
-from toolkit.config.concealing import conceal
+from toolkit.config.redaction import conceal
 from toolkit.data.dataset import Dataset
 from toolkit.distribution import NAME, VERSION
 from toolkit.errors import ConfigError

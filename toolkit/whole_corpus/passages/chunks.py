@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.exchange.sealed import bounds_of
+from toolkit.exchange.checksummed import bounds_of
 from toolkit.session import cached
 from toolkit.text.batch import Batch
 from toolkit.text.kernels.compiling import Compiled

@@ -22,12 +22,12 @@ from toolkit.execution import leases
 from toolkit.execution.executors import Result
 from toolkit.ingest import in_place, inputs as ingest_records, own_types, plan as ingest_plan, section as ingest_section
 from toolkit.interop.dolma import is_dolma
-from toolkit.records import foreign, ingested, left_out, sets
+from toolkit.records import external_sets, ingested, left_out, sets
+from toolkit.runner.disk_quota import DiskPlan, DiskQuota
+from toolkit.runner.tasks import Running, merge
 from toolkit.source import LOOK, Source
-from toolkit.stages.disk_quota import DiskPlan, DiskQuota
-from toolkit.stages.running import Running, merge
-from toolkit.storage.artifact import State
 from toolkit.storage.compression import compression_of
+from toolkit.storage.freshness import State
 from toolkit.storage.paths import absolute, remove_stale_temporaries
 from toolkit.storage_options import StorageOptions
 
@@ -59,7 +59,7 @@ class Context(Running):
     faults: list[str] = field(default_factory=list)
     written: Config | None = None
     _inputs: tuple[Sequence[ingest_plan.InputToIngest], list[NothingThere]] | None = None
-    _external: dict[str, list[foreign.ExternalContent]] = field(default_factory=dict)
+    _external: dict[str, list[external_sets.ExternalContent]] = field(default_factory=dict)
     _before: str = ""
     _values: dict[str, Any] = field(default_factory=dict, init=False)
 
@@ -398,7 +398,7 @@ class Context(Running):
         mine, complete = set(shards), not (self.in_part or dataset.include or dataset.exclude)
 
         def state(of: Dataset, name: str, states: dict[str, State]) -> State:
-            from toolkit.stages.state import state_of  # needed for sets that are read
+            from toolkit.runner.set_state import state_of  # needed for sets that are read
 
             return state_of(of, name, shards, complete=complete, states=states)
 
@@ -422,7 +422,7 @@ class Context(Running):
         names = {name for schema in schemas.values() for name in schema.reads} - schemas.keys()
         self.source_of(self.dataset, shards).check(sorted(names), "strict")
 
-    def external(self, name: str) -> list[foreign.ExternalContent]:
+    def external(self, name: str) -> list[external_sets.ExternalContent]:
         """Return the contents of all files of an external set.
 
         Raises:
