@@ -237,3 +237,11 @@ def test_workers_have_what_was_set_after_an_earlier_call_and_none_is_left(small:
     code = AFTERWARDS.format(config=config, data=str(small.data), tagger=f"{small.root}/key.py:Key")
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert (ran.stdout, ran.stderr) == ("{'one'}\n{'two'}\n[]\n", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [("align", "Alignment"), ("dedup", "SetsOfWhole"), ("ingest", "IngestResult"), ("train", "TrainResult")],
+)
+def test_the_signature_of_a_function_says_its_result(name: str, result: str) -> None:
+    assert inspect.signature(getattr(toolkit, name)).return_annotation in (result, f'"{result}"')

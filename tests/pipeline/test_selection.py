@@ -100,6 +100,14 @@ def test_pages_are_those_of_a_whole_ingest_and_little_else_is_read(
     assert strays(project.root) == []
 
 
+def test_a_condition_over_a_column_that_no_page_needs(project: Project, crawl: Crawl, whole: dict[str, bytes]) -> None:
+    project.config["ingest"] = [entry(crawl.root) | {"where": 'fetch_status == 200 and url_host_tld == "bzh"'}]
+    project.ok("ingest")
+    rows = [row for row in crawl.rows["warc"] if row["fetch_status"] == 200 and row["url_host_tld"] == "bzh"]
+    assert rows
+    assert same(documents(project), whole, rows)
+
+
 def test_shards_are_packs_in_the_order_of_the_index_whatever_works_on_them(
     project: Project, crawl: Crawl, tmp_path: Path
 ) -> None:

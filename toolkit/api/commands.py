@@ -92,7 +92,8 @@ def like(other: Callable[P, Any]) -> Callable[[Callable[[], R]], Callable[P, R]]
     """Return a decorator like `command`, with another function's signature."""
 
     def declared(function: Callable[[], R]) -> Callable[P, R]:
-        vars(function)["__signature__"] = inspect.signature(other)
+        returns = inspect.signature(function).return_annotation
+        vars(function)["__signature__"] = inspect.signature(other).replace(return_annotation=returns)
         return command()(function)  # type: ignore[arg-type]  # it has that signature now
 
     return declared

@@ -502,11 +502,8 @@ class _IndexSelection:
         if not len(hits):
             return
         more = [name for name in self._output if name not in self._columns]
-        rows = result.select([name for name in self._output if name in self._columns]).take(hits)
-        if more:
-            rest = batch.read(more).take(hits)
-            for name in more:
-                rows = rows.append_column(name, rest[name])
+        columns = dict.fromkeys(self._output, result) | dict.fromkeys(more, batch.read(more) if more else result)
+        rows = pa.table({name: table[name].take(hits) for name, table in columns.items()})
         rows = rows.append_column("row!", pa.array(hits + first)).append_column("draw!", pa.array(self._draws(rows)))
         self._tables.run(self._insert, taken=rows)
 
