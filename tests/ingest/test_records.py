@@ -1,5 +1,6 @@
-"""Records of WARC files: what is sound is given, whatever stands between, at every size of reads."""
+"""Records of WARC files: what is sound is given, whatever stands between, at every size of reads, one by one or not."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +51,14 @@ def _mixed() -> bytes:
     return b"".join(PLAIN * 2 + each for each in UNUSUAL) + PLAIN
 
 
-def _outcome(path: Path, *, skip: bool) -> list[Any]:
+def _outcome(path: Path, *, skip: bool, at_once: bool = False) -> list[Any]:
     """Return the records, what was kept aside, and the error at the end."""
     found: list[Any] = []
     with Rejects(str(path) + ".rejects") as rejects:
         source = Input(str(path), "cc", 2_000, rejects if skip else None)
         try:
-            for each in records.sound_records(source, large=skip):
+            batches = chain.from_iterable(records.record_batches(source))
+            for each in batches if at_once else records.sound_records(source, large=skip):
                 found.append((each.type, each.id, each.date, each.fields, each.block, each.offset, each.end))
         except DataError as error:
             found.append(str(error))
@@ -78,3 +80,26 @@ def test_plain_records_between_unusual_ones_are_given_at_any_size_of_reads(
         assert ids.count("<urn:1>") >= data.count(PLAIN), data  # with `skip`, nothing sound is lost
     path.write_bytes(PLAIN)
     assert _outcome(path, skip=False)[0][3]["x-quoted"] == '"a" \\ b: c'
+
+
+def test_records_are_the_same_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.warc.wet"
+    digests = [b"WARC-Block-Digest: sha1:" + each for each in (b"A" * 32, b"a" * 32, b"A" * 31, b"1" * 32)]
+    for data in [_mixed(), *(PLAIN * 3 + each + PLAIN * 2 for each in [*UNUSUAL, *map(_record, digests)]), *wet.SEEDS]:
+        path.write_bytes(data)
+        expected = _outcome(path, skip=False)
+        for size in (1 << 20, 50):
+            monkeypatch.setattr(records, "BATCH", size)
+            monkeypatch.setattr(records, "PIECE", size)
+            assert _outcome(path, skip=False, at_once=True) == expected, data
+
+
+def test_columns_know_what_is_not_as_its_digest_says(tmp_path: Path) -> None:
+    path, digest = tmp_path / "a.warc.wet", b"WARC-Block-Digest: sha1:"
+    sound = _record(digest + b"Y4CZXMMUGPGDZK5KMI3MQPKWM2FIIPOS"), _record(b"WARC-Payload-Digest: md5:0"), PLAIN
+    for middle, are_sound in [*((each, True) for each in sound), (_record(digest + b"A" * 32), False)]:
+        path.write_bytes(PLAIN + middle + PLAIN)
+        columns = next(records.record_batches(Input(str(path), "cc", 2_000, None)))
+        assert isinstance(columns, records.RecordColumns)
+        assert len(columns) == 2
+        assert columns.are_sound == are_sound == all(records.digest_fault(each) is None for each in columns)

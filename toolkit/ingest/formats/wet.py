@@ -14,7 +14,7 @@ from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
 
 if TYPE_CHECKING:
-    from toolkit.ingest.web.records import Record
+    from toolkit.ingest.web.records import Record, RecordColumns
 
 InvalidUtf8 = Annotated[
     Literal["replace", "drop_line", "drop_document"],
@@ -41,21 +41,68 @@ class Wet(Reader):
     invalid_utf8: InvalidUtf8 = "replace"
 
     def read_batches(self, source: Input) -> Iterator[Sequence[Draft]]:
-        from toolkit.text.json_strings import placed, sound
+        from toolkit.ingest.web.records import RecordColumns, is_sound, record_batches
 
-        for pages in _batches(self._pages(source), 1 if source.skip else BATCH):
-            if len(pages) == 1:
-                yield from self._alone(*pages[0], source)
+        number, texts = source.begin.number, 0
+        for batch in record_batches(source):
+            if isinstance(batch, RecordColumns) and batch.are_sound:
+                types = batch.values("warc-type")
+                source.counts.update(f"record.{type_}" for type_ in types if type_ != TEXT)
+                rows = [i for i, type_ in enumerate(types) if type_ == TEXT]
+                texts += len(rows)
+                yield from self._of_columns(batch, rows, number, source)
+                number += len(batch)
                 continue
-            utf8, begins, ends = placed([page.block or b"" for _, page in pages])
-            for is_utf8, places in groupby(range(len(pages)), sound(utf8, begins, ends).__getitem__):
-                rows = list(places)
-                run = slice(rows[0], rows[-1] + 1)
-                if is_utf8:
-                    yield _columns(pages[run], utf8, begins[run].tolist(), ends[run].tolist())
+            for record in batch:
+                number += 1
+                if record.type != TEXT:
+                    source.counts[f"record.{record.type}"] += 1
                     continue
-                for number, record in pages[run]:
+                texts += 1
+                if is_sound(record, number, source):
                     yield from self._alone(number, record, source)
+        if not number:
+            raise DataError("expected WARC records, got none that is valid", path=source.path)
+        if not texts and (answers := source.counts["record.response"]):
+            message = (
+                f"expected texts of pages, got {answers} responses of servers; is it a WARC file (`format: warc`)?"
+            )
+            raise DataError(message, path=source.path)
+
+    def _of_columns(
+        self, batch: "RecordColumns", rows: list[int], before: int, source: Input
+    ) -> Iterator[Sequence[Draft]]:
+        """Yield the documents of some rows of a batch.
+
+        Args:
+            batch: Sound records.
+            rows: Indexes of those with texts.
+            before: Number of records before the batch.
+            source: Source that they are from.
+        """
+        from toolkit.text.json_strings import sound
+
+        begins, ends = batch.bounds[rows].T.copy()
+        ids, dates = batch.values("warc-record-id"), batch.values("warc-date")
+        for is_utf8, places in groupby(range(len(rows)), sound(batch.data, begins, ends).__getitem__):
+            run = list(places)
+            if is_utf8:
+                listed = rows[run[0] : run[-1] + 1]
+                added = [dates[i] for i in listed]
+                yield DraftColumns(
+                    batch.data,
+                    begins[run].tolist(),
+                    ends[run].tolist(),
+                    number=[before + i + 1 for i in listed],
+                    id=[ids[i] for i in listed],
+                    added=added,
+                    created=added,
+                    metadata=[{"warc_headers": batch.headers[i]} for i in listed],
+                    paths=[OF_RECORD if ids[i] and dates[i] else None for i in listed],
+                )
+                continue
+            for i in run:
+                yield from self._alone(before + rows[i] + 1, batch[rows[i]], source)
 
     def _alone(self, number: int, record: "Record", source: Input) -> Iterator[list[Draft]]:
         """Yield the document of a record, large or not UTF-8."""
@@ -76,68 +123,9 @@ class Wet(Reader):
         )
         yield [draft]
 
-    def _pages(self, source: Input) -> Iterator[tuple[int, "Record"]]:
-        """Yield the records with texts, and their numbers."""
-        from toolkit.ingest.web.records import is_sound, sound_records
 
-        number, texts = source.begin.number, 0
-        for record in sound_records(source):
-            number += 1
-            if record.type != "conversion":
-                source.counts[f"record.{record.type}"] += 1
-                continue
-            texts += 1
-            if is_sound(record, number, source):
-                yield number, record
-        if not number:
-            raise DataError("expected WARC records, got none that is valid", path=source.path)
-        if not texts and (answers := source.counts["record.response"]):
-            message = (
-                f"expected texts of pages, got {answers} responses of servers; is it a WARC file (`format: warc`)?"
-            )
-            raise DataError(message, path=source.path)
-
-
-BATCH = 1 << 20
-"""Bytes of records that become documents at once."""
-
-
-def _batches(pages: Iterator[tuple[int, "Record"]], most: int) -> Iterator[list[tuple[int, "Record"]]]:
-    """Yield records in batches of at most so many bytes; an error comes after the records before it."""
-    batch, size = list[tuple[int, "Record"]](), 0
-    try:
-        for page in pages:
-            length = len(page[1].block or b"") + 1
-            if batch and size + length > most:
-                yield batch
-                batch, size = [], 0
-            batch.append(page)
-            size += length
-            if size >= most:
-                yield batch
-                batch, size = [], 0
-    except Exception:
-        if batch:
-            yield batch
-        raise
-    if batch:
-        yield batch
-
-
-def _columns(pages: list[tuple[int, "Record"]], utf8: bytes, begins: list[int], ends: list[int]) -> DraftColumns:
-    """Return the documents of records with texts between these offsets."""
-    dates = [page.date for _, page in pages]
-    return DraftColumns(
-        utf8,
-        begins,
-        ends,
-        number=[number for number, _ in pages],
-        id=[page.id for _, page in pages],
-        added=dates,
-        created=dates,
-        metadata=[{"warc_headers": page.headers} for _, page in pages],
-        paths=[OF_RECORD if page.id and page.date else None for _, page in pages],
-    )
+TEXT = "conversion"
+"""The type of records with texts."""
 
 
 def decode(block: bytes, invalid: str, source: Input) -> tuple[str | None, bytes | None]:

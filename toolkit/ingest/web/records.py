@@ -11,8 +11,10 @@ base32; others write hexadecimal digits, lower-case base32, or other algorithms.
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from string import ascii_lowercase, ascii_uppercase
+from typing import overload
 
 import msgspec
 
@@ -22,6 +24,8 @@ from toolkit.ingest.reader import Capture, Input
 from toolkit.ingest.web.http import TooLarge, UnknownCoding, decode_body, parse_response
 from toolkit.storage.paths import is_folder, join, list_files
 from toolkit.storage.reading import HEAD, READ, Decompressed
+from toolkit.text.kernels.signatures import Array
+from toolkit.text.warc_records import DIGEST, NAMES, VALUES, ScannedRecords, scan
 
 
 class _Bad(Exception):
@@ -61,6 +65,94 @@ class Record(msgspec.Struct):
 _FIELDS = msgspec.json.Decoder(dict[str, str])
 
 
+class RecordColumns(Sequence[Record]):
+    """Records of a buffer as columns; makes a `Record` only on request.
+
+    Attributes:
+        data: Buffer.
+
+    Args:
+        data: Buffer.
+        offset: Offset of the buffer in the uncompressed file.
+        scanned: Its records.
+        count: Number of these to take.
+    """
+
+    def __init__(self, data: bytes, offset: int, scanned: ScannedRecords, count: int) -> None:
+        self.data, self._offset, self._scanned = data, offset, scanned
+        self._places = scanned.places[:count]
+
+    @property
+    def bounds(self) -> Array:
+        """Return begin and end of each block in the buffer; int64 (records, 2)."""
+        return self._places[:, 1:3]
+
+    @property
+    def headers(self) -> list[msgspec.Raw]:
+        return self._scanned.headers
+
+    def values(self, name: str) -> list[str | None]:
+        """Return the value of a header in each record; None where it has none.
+
+        Args:
+            name: Name of the header, of `NAMES`.
+        """
+        first = VALUES + 2 * NAMES.index(name)
+        bounds = self._places[:, first : first + 2].tolist()
+        return [None if begin < 0 else self.data[begin:end].decode() for begin, end in bounds]
+
+    @cached_property
+    def are_sound(self) -> bool:
+        """True if each record matches its digest."""
+        view, digests, states = memoryview(self.data), self._scanned.digests, self._places[:, DIGEST].tolist()
+        for i, (begin, end) in enumerate(self.bounds.tolist()):
+            if states[i] == 1:
+                if digest_fault(self[i]):
+                    return False
+            elif states[i]:
+                digest = hashlib.sha1(view[begin:end], usedforsecurity=False).digest()
+                if digest != digests[20 * i : 20 * i + 20]:
+                    return False
+        return True
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Record]: ...
+    def __getitem__(self, index: int | slice) -> Record | list[Record]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        offset, begin, end = self._places[index, :3].tolist()
+        headers = self.headers[index]
+        fields = _FIELDS.decode(headers)
+        return Record(
+            fields["warc-type"],
+            fields.get("warc-record-id"),
+            fields.get("warc-date"),
+            headers,
+            self.data[begin:end],
+            self._offset + offset,
+            self._offset + end,
+        )
+
+
+def record_batches(source: Input) -> Iterator[Sequence[Record]]:
+    """Yield the records of `sound_records`, many at once.
+
+    They come as `RecordColumns` up to the first in an unusual form.
+    """
+    with source.stream() as stream:
+        tape, number = _Tape(stream, 2 * source.max_bytes + ROOM), 0
+        for columns in tape.columns(source.max_bytes):
+            number += len(columns)
+            yield columns
+        for record in _sound_records(tape, source, number, large=False):
+            yield [record]
+
+
 def sound_records(source: Input, *, large: bool = False) -> Iterator[Record]:
     """Yield the records of an input; a bad one is an error, or is kept aside and reading goes on behind its beginning.
 
@@ -74,39 +166,42 @@ def sound_records(source: Input, *, large: bool = False) -> Iterator[Record]:
         DataError: if a record is bad, or the file is an ARC file.
     """
     with source.stream() as stream:
-        tape = _Tape(stream, 2 * source.max_bytes + ROOM)
-        number = 0
-        while True:
-            pending: Record | None = None
-            try:
-                for record in _records(tape, source, large=large):
-                    if pending:
-                        tape.check_end(pending)
-                        yield pending
-                        tape.forget(record.offset)
-                    pending = record
-                    number += 1
+        yield from _sound_records(_Tape(stream, 2 * source.max_bytes + ROOM), source, 0, large=large)
+
+
+def _sound_records(tape: "_Tape", source: Input, number: int, *, large: bool) -> Iterator[Record]:
+    """Yield the remaining records, as `sound_records`; `number` of them have been given."""
+    while True:
+        pending: Record | None = None
+        try:
+            for record in _records(tape, source, large=large):
                 if pending:
                     tape.check_end(pending)
                     yield pending
-                return
+                    tape.forget(record.offset)
+                pending = record
+                number += 1
+            if pending:
+                tape.check_end(pending)
+                yield pending
+            return
+        except _Bad as error:
+            bad = error
+        start = tape.restarted_at if bad.offset is None else bad.offset
+        if pending and bad.offset != pending.offset:  # the bad record follows it, or its own length is wrong
+            try:
+                end = tape.check_end(pending)
+                yield pending
+                start = end if bad.offset is None else start
+                number += 1
             except _Bad as error:
-                bad = error
-            start = tape.restarted_at if bad.offset is None else bad.offset
-            if pending and bad.offset != pending.offset:  # the bad record follows it, or its own length is wrong
-                try:
-                    end = tape.check_end(pending)
-                    yield pending
-                    start = end if bad.offset is None else start
-                    number += 1
-                except _Bad as error:
-                    bad, start = error, pending.offset
-            if not source.skip:
-                raise DataError(f"record {max(number, 1)}: {bad}", path=source.path) from None
-            head, offset, size = tape.skip_to_next_record(start)
-            source.bad("record", str(bad), head, max(number, 1), size=size, offset=offset)
-            if tape.ended:
-                return
+                bad, start = error, pending.offset
+        if not source.skip:
+            raise DataError(f"record {max(number, 1)}: {bad}", path=source.path) from None
+        head, offset, size = tape.skip_to_next_record(start)
+        source.bad("record", str(bad), head, max(number, 1), size=size, offset=offset)
+        if tape.ended:
+            return
 
 
 class _HeaderNames(dict[bytes, str]):
@@ -186,6 +281,9 @@ def _records(tape: "_Tape", source: Input, *, large: bool) -> Iterator[Record]:
         raise _Bad(f"expected a WARC record after the last one, got something else ({error})") from None
 
 
+BATCH, PIECE = 1 << 20, 1 << 16
+"""Bytes that are read before records are looked for, and at a time: `Decompressed.read` loses some before damage."""
+
 ROOM = 16 << 20
 """Bytes of headers and of what is read ahead, beside two records that are held."""
 
@@ -211,6 +309,7 @@ class _Tape:
         self._buffer = bytearray()
         self._kept_from = 0
         self._replay = b""
+        self._fault: Exception | None = None
         self.restarted_at = 0
         self.ended = False
         self._position = 0
@@ -231,6 +330,8 @@ class _Tape:
             block, self._replay = self._replay[:size], self._replay[size:]
             self._position += len(block)
             return block
+        if self._fault:
+            raise self._fault
         if len(self._buffer) > self._room:
             self._is_full = True  # which ends what is being read; `check_held` says why
             return b""
@@ -238,6 +339,35 @@ class _Tape:
         self._position += len(block)
         self._buffer += block
         return block
+
+    def columns(self, limit: int) -> Iterator[RecordColumns]:
+        """Yield the records in the usual form; the last one, and what follows, is left to `read`.
+
+        Args:
+            limit: Bytes of the largest block.
+        """
+        data, at, is_last = b"", 0, False
+        while not is_last:
+            pieces, size, least = [data], 0, max(BATCH, len(data))
+            try:
+                while size < least and (block := self._stream.read(PIECE)):
+                    pieces.append(block)
+                    size += len(block)
+            except Exception as error:
+                self._fault = error
+            data = b"".join(pieces)
+            is_last = size < least
+            try:
+                scanned = scan(data, limit)
+            except (ImportError, OSError, RuntimeError):  # there is no code for this machine
+                break
+            is_last |= scanned.is_blocked
+            if (count := len(scanned.places) - 1) > 0:
+                yield RecordColumns(data, at, scanned, count)
+                end = int(scanned.places[count, 0])
+                data, at = data[end:], at + end
+        self._buffer, self._replay = bytearray(data), data
+        self._kept_from = self._position = self.restarted_at = at
 
     def check_held(self) -> None:
         """Raise _Bad if the buffer was full before a record was complete."""
@@ -288,7 +418,7 @@ class _Tape:
             del self._buffer[:passed]
             self._kept_from += passed
             searched = 0
-            block = self._stream.read(1 << 16)
+            block = self._stream.read(PIECE)
             if not block:
                 self.ended = True
                 return head, begun, self._kept_from + len(self._buffer) - begun

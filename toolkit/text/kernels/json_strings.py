@@ -20,7 +20,7 @@ _STRETCH = 1 << 12
 
 
 @inline
-def _is_sound(source: Any, begin: Any, end: Any, least: Any) -> Any:
+def is_sound_utf8(source: Any, begin: Any, end: Any, least: Any) -> Any:
     """Return True for UTF-8 without code points below `least`.
 
     The three bytes before must be ASCII.
@@ -146,7 +146,7 @@ def decode(source: Any, source_bounds: Any, texts: Any, table: LineTable, places
     utf8 = table.utf8
     utf8[0] = _FEED
     out, line, state[2] = _i64(1), _i64(0), 0
-    if not _is_sound(source, _i64(3), source_bounds[texts] + 1, _u8(0x20)):
+    if not is_sound_utf8(source, _i64(3), source_bounds[texts] + 1, _u8(0x20)):
         return
     for text in range(texts):
         at, end = source_bounds[text] + 1, source_bounds[text + 1] - 1
@@ -210,7 +210,7 @@ def check(source: Any, begins: Any, ends: Any, texts: Any, sound: Any) -> None:
         sound: int64 (texts), 1 for each that is UTF-8.
     """
     for text in range(texts):
-        sound[text] = _is_sound(source, begins[text], ends[text] + 1, _u8(0))
+        sound[text] = is_sound_utf8(source, begins[text], ends[text] + 1, _u8(0))
 
 
 @inline
