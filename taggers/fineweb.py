@@ -110,13 +110,12 @@ class Fineweb(Tagger):
         counts = lines.sums(some)
         lines_of = np.maximum(counts, 1)
         again = measures.Sequences(hashes[some], lines.chars[some], before[lines.bounds]).repeated(1).again
-        feeds = np.array([document.text.count("\n") for document in batch])
         columns = (
             counts,
             lines.sums(some & (result & MARKED > 0)) / lines_of,
             lines.sums(some & (lines.chars <= self.short_line_chars)) / lines_of,
             again / np.maximum(lines.sums(lines.chars), 1),
-            feeds / np.maximum(batch.words().counts, 1),
+            batch.feeds / np.maximum(batch.words().counts, 1),
         )
         return list(map(Ratios, *(column.tolist() for column in columns)))
 

@@ -241,7 +241,7 @@ class Redpajama(Tagger):
             "rps_doc_lorem_ipsum": lorem,
             **_of_raw_words(raw, texts),
             **_of_normal_words(normal),
-            **_of_lines(batch.lines, raw, normal, texts),
+            **_of_lines(batch, raw, normal),
             **self._of_lists(batch, raw, normal),
         }
         return list(map(Signals, *(columns[name] for name in Signals.__struct_fields__)))
@@ -326,10 +326,8 @@ def _entropies(occurrences: measures.Array, normal: measures.Words) -> measures.
     return cast("measures.Array", np.maximum(measures.natural_logs(n) - total / n, 0))
 
 
-def _of_lines(
-    lines: measures.LineTable, raw: measures.Words, normal: measures.Words, texts: Sequence[str]
-) -> dict[str, Sequence[Any]]:
-    n = len(lines.starts)
+def _of_lines(batch: Batch, raw: measures.Words, normal: measures.Words) -> dict[str, Sequence[Any]]:
+    lines, n = batch.lines, len(batch.lines.starts)
     of_raw, of_normal = raw.of_lines(), normal.of_lines()
     some = of_raw[1:] > of_raw[:-1]
     head, tail = np.zeros((2, n), dtype=np.int64)
@@ -344,8 +342,7 @@ def _of_lines(
         measures.count_code_points(normal.lines, measures.NUMBER),
     )
     chars = lines.chars + 1 + _carriage_returns(lines)
-    open_ended = [text != "" and not text.endswith("\n") for text in texts]
-    chars[lines.bounds[1:][open_ended] - 1] -= 1
+    chars[lines.bounds[1:][batch.open_ended] - 1] -= 1
 
     def split(values: measures.Array) -> list[Any]:
         every, bounds = values.tolist(), lines.bounds.tolist()

@@ -305,7 +305,7 @@ def _fixed(
     lines, segments = batch.lines, batch.words("segments")
     line, word = measures.LineMeasures.of(segments), measures.WordMeasures.of(segments)
     n_lines, n, line_chars = np.diff(lines.bounds), segments.counts, lines.sums(lines.chars)
-    chars, feeds, hashes = np.array([(len(text), text.count("\n"), text.count("#")) for text in texts]).T
+    chars, hashes = np.array([(len(text), text.count("#")) for text in texts]).T
     long = np.concatenate([[0], np.cumsum(lines.chars >= SHORT)])
     begin, end = lines.bounds[:-1], lines.bounds[1:]
     part = np.minimum(n_lines // 10 + 1, n_lines)
@@ -341,7 +341,7 @@ def _fixed(
         "ttr_words_lower": (word.distinct, words),
         **{f"pct_{case}": (getattr(word, case), words) for case in ("lower", "upper", "title", "mixed")},
         **{f"pct_{item}": (counts[f"num_{item}"], words) for item in ("urls", "emails", "repeated_words3")},
-        "list_ratio": (feeds, words),
+        "list_ratio": (batch.feeds, words),
         "symbol_to_word_ratio_hash": (hashes, words),
         "symbol_to_word_ratio_ellipsis": (lines.sums(line.ellipses), words),
         "unigram_entropy": (word.entropy, np.minimum(words, 1)),
@@ -355,7 +355,7 @@ def _fixed(
         "dup_para_char_frac": (paragraphs_again.again, chars),
         "pct_space": (chars - word.chars, chars),
         "pct_repeated_chars3": (counts["num_repeated_chars3"], chars),
-        "pct_list": (feeds, chars),
+        "pct_list": (batch.feeds, chars),
     }
     above, below = (np.array(item, dtype=np.float64) for item in zip(*shares.values(), strict=True))
     return {

@@ -12,6 +12,7 @@ from toolkit import Document
 from toolkit.data.documents import Prediction, split_lines
 from toolkit.text.batch import Batch, Column
 from toolkit.text.fasttext.model import LinePredictions
+from toolkit.text.json_strings import decoded
 from toolkit.text.line_table import PADDING, LineTable
 from toolkit.text.portable_floats import shortest_float32
 
@@ -82,6 +83,16 @@ def test_documents_have_the_same_lines_together(texts: list[str]) -> None:
     lines = Batch.of(documents).lines
     assert lines.bytes.tolist() == [size for document in documents for size in document.line_bytes]
     assert lines.chars.tolist() == [end - start for document in documents for start, end in document.line_spans]
+
+
+@given(TEXTS)
+def test_line_feeds_are_counted_in_each_text(texts: list[str]) -> None:
+    documents, together = (
+        list(map(Document, texts)),
+        decoded([msgspec.Raw(msgspec.json.encode(text)) for text in texts]),
+    )
+    for batch in (Batch(documents), Batch(documents, together)):
+        assert batch.feeds.tolist() == [text.count("\n") for text in texts]
 
 
 def test_a_large_text_has_all_its_lines() -> None:

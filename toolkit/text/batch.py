@@ -120,6 +120,11 @@ class Batch(Sequence[Document]):
             return self._decoded.open_ended
         return np.array([document.utf8[-1:] not in (b"", b"\n") for document in self._documents], dtype=bool)
 
+    @property
+    def feeds(self) -> Array:
+        """Return how many line feeds each text has: int64."""
+        return cast("Array", np.diff(self.lines.bounds) - self.open_ended)
+
     def words(self, splitter: Splitter = "unicode", language: str | None = "") -> Words:
         """Return the words of all texts; computed once for each way to split them (see `Words.of`).
 

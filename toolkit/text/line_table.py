@@ -63,7 +63,9 @@ class LineTable(NamedTuple):
 def sums(values: Array, bounds: Array) -> Array:
     """Return the sums of values between bounds; int64 or float64."""
     wide = np.float64 if values.dtype.kind == "f" else np.int64
-    result = np.add.reduceat(np.append(values, values.dtype.type(0)), bounds[:-1], dtype=wide)
+    if not len(values) or bounds[-2:][0] == len(values):  # a sum begins behind the last value
+        values = np.append(values, values.dtype.type(0))
+    result = np.add.reduceat(values, bounds[:-1], dtype=wide)
     return cast("Array", result * (bounds[1:] > bounds[:-1]))
 
 
