@@ -281,6 +281,8 @@ def test_texts_and_their_lines_are_those_of_python(given_: list[tuple[str, bool]
     assert found
     assert _texts(found) == [text.encode() for text in texts]
     assert [each.tolist() for each in found.lines] == [each.tolist() for each in JsonStringsLineTable.of(texts)]
+    assert found.texts == _texts(found)
+    assert found.chars.tolist() == list(map(len, texts))
     assert found.open_ended.tolist() == [text != "" and not text.endswith("\n") for text in texts]
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.whole_corpus.making import make, write_shards
+from tests.whole_corpus.making import LIMIT, make, write_shards
+from toolkit.data import row_index
 from toolkit.data.documents import split_lines
 from toolkit.whole_corpus.exact import pieces as pieces_module, runs
 
@@ -301,3 +303,31 @@ def test_digests_of_fates_do_not_depend_on_partitions(
 def fate(values: list[Any]) -> list[Any]:
     """The values without the number of copies, which grows."""
     return [{key: found for key, found in value.items() if key != "copies"} for value in values]
+
+
+FIELDS: list[dict[str, Any]] = [
+    {},
+    {"added": "2024-05-18", "metadata": None},
+    {"metadata": {"warc_headers": {"warc-record-id": "b", "warc-date": "2024-05-18"}, "a.b": {"c": 1}}},
+    {"other": [1, {"c": None}]},
+    {"attributes": {"seen": True}},
+]
+
+
+@pytest.mark.parametrize("fields", [*([each] for each in FIELDS), FIELDS])
+def test_what_is_indexed_while_it_is_signed_is_what_is_indexed_alone(
+    tmp_path: Path, fields: list[dict[str, Any]]
+) -> None:
+    texts = ["", "a", "é\n𝒳\r\n", "\n", "a\r", 'tab\t"\\', "a"]
+    rows = [
+        {"id": f"{i}", "text": text, "source": "é"} | each
+        for i, (text, each) in enumerate(itertools.product(texts, fields))
+    ]
+    signed, alone = (write_shards(tmp_path / name, {"a.jsonl.gz": rows}) for name in ("signed", "alone"))
+    make(signed, {"exact-0": {"kind": "exact"}})
+    state = row_index.recorded(signed, "a.jsonl.gz")
+    assert state
+    assert state == msgspec.structs.replace(row_index.build(alone, "a.jsonl.gz", LIMIT), stamp=state.stamp)
+    assert Path(row_index.path_of(signed, "a.jsonl.gz")).read_bytes() == (
+        Path(row_index.path_of(alone, "a.jsonl.gz")).read_bytes()
+    )

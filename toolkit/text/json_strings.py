@@ -4,6 +4,8 @@ Python texts are not needed.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple, cast
 
@@ -40,7 +42,8 @@ _check = Compiled(f"{_KERNEL}:check", _TEXTS, "int64*")
 _trim = Compiled(f"{_KERNEL}:trim", _TEXTS, "int64 int64*")
 
 
-class DecodedTexts(NamedTuple):
+@dataclass(frozen=True)
+class DecodedTexts:
     """Texts decoded from JSON.
 
     Attributes:
@@ -52,11 +55,17 @@ class DecodedTexts(NamedTuple):
     lines: LineTable
     places: Array
 
-    @property
+    @cached_property
     def texts(self) -> list[bytes]:
         """Return each text in UTF-8."""
         utf8 = self.lines.utf8.tobytes()
         return [utf8[begin:end] for begin, end in self.places.tolist()]
+
+    @property
+    def chars(self) -> Array:
+        """Return the code points of each text; int64."""
+        continuing = self.lines.sums(self.lines.bytes - self.lines.chars)
+        return cast("Array", self.places[:, 1] - self.places[:, 0] - continuing)
 
     @property
     def open_ended(self) -> Array:

@@ -5,8 +5,8 @@ attributes/<set>/X ───┴──> expressions ──Block──> the Signer
 """
 
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, Self, cast
@@ -16,10 +16,20 @@ import msgspec
 from toolkit.data import chosen_text, record_logs, row_index
 from toolkit.data.alignment import attribute_lines
 from toolkit.data.dataset import Dataset
-from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
+from toolkit.data.documents import (
+    BAD_ROW,
+    DOCUMENT_DECODER,
+    DocumentRow,
+    FreshDocument,
+    LateRow,
+    Rows,
+    check_metadata,
+)
+from toolkit.data.in_place import IndexRow
+from toolkit.data.metadata_fields import paths_in
 from toolkit.data.row_index import ShardState, current, indexing
 from toolkit.errors import DataError
-from toolkit.execution.blocks import in_blocks
+from toolkit.execution.blocks import Block, in_blocks
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import ShardDone, ShardWork, shard_tasks
 from toolkit.execution.progress import Share
@@ -34,6 +44,7 @@ from toolkit.storage.reading import Lines, version_read
 from toolkit.storage.record_log import Group
 from toolkit.text.batch import Batch
 from toolkit.text.editing import Edit
+from toolkit.text.json_strings import DecodedTexts, decoded
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole_corpus import records as signature_records
 from toolkit.whole_corpus.expressions import Evaluator
@@ -160,13 +171,38 @@ def _sign_new(work: ShardToSign, todo: list[str], report: Report) -> ShardDone:
     with Signing(work, todo) as signing:
         with indexing(work.dataset, work.shard, work.max_document_bytes) as index:
             for block in in_blocks(index.lines, index.lines.stored):
-                documents = index.documents(block)
-                signing.add(rows, Batch(documents), [[] for _ in documents])
+                lines, texts = _rows_to_index(block)
+                documents = Batch(index.documents(lines), texts)
+                signing.add(rows, documents, [[] for _ in documents])
                 rows += len(documents)
                 report(len(documents), block.stored)
         signing.finish()
     signing.record(index.state, {})
     return ShardDone(shard=work.shard, documents=rows, written=todo)
+
+
+class _PlainRow(LateRow, forbid_unknown_fields=True):
+    """A row without other fields, its text still as JSON."""
+
+
+_PLAIN_DECODER = msgspec.json.Decoder(_PlainRow)
+
+
+def _rows_to_index(block: Block) -> tuple[Iterable[bytes], DecodedTexts | None]:
+    """Return the rows of a block, and their texts if decoded together."""
+    texts, lines = None, block.lines
+    if not block.fault and not isinstance(lines[0], IndexRow):
+        with suppress(*BAD_ROW):
+            rows = list(map(_PLAIN_DECODER.decode, lines))
+            for row in rows:
+                check_metadata(row.metadata)
+            texts = decoded([row.text for row in rows])
+    if texts is None:
+        return block, None
+    return [
+        IndexRow.of(FreshDocument(row.id, row.source, line, utf8, chars), paths_in(msgspec.structs.asdict(row)))
+        for row, line, utf8, chars in zip(rows, lines, texts.texts, texts.chars.tolist(), strict=True)
+    ], texts
 
 
 def _without_documents(
