@@ -1,5 +1,6 @@
 """What all tests share: the command line in this process, the sample, and the larger data that may not be there."""
 
+import gc
 import itertools
 import json
 import os
@@ -53,6 +54,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = itertools.compress(items, parts)
 
 
+def pytest_collection_finish() -> None:
+    """Leaves what was imported out of every later search for garbage."""
+    gc.freeze()
+
+
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Names bytes and long texts after their argument: workers must agree on names, and a value may hold a time."""
     return argname if isinstance(val, bytes) or (isinstance(val, str) and len(val) > 100) else None
@@ -83,6 +89,11 @@ class Ran:
         """Check that it ended with this status, and said all these words on standard error; return itself."""
         missing = [each for each in words if each not in self.err]
         assert (self.code, missing) == (code, []), self.out + self.err
+        return self
+
+    def shows(self, *words: str) -> Self:
+        """Check that it said all these words on standard output; return itself."""
+        assert [each for each in words if each not in self.out] == [], self.out + self.err
         return self
 
 

@@ -11,8 +11,6 @@ from mixers.oscar import Oscar
 from tests.conftest import ROOT
 from toolkit import Document, Mixed
 
-RELEASES = ("22.01", "23.01")
-
 
 @functools.cache
 def _validator(release: str) -> Callable[[Any], Any]:

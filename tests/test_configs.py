@@ -53,15 +53,12 @@ def test_it_runs_on_the_sample(
     settings += [f"mix.editions.{name}.output.path={tmp_path / name}" for name in mix.get("editions", {})]
     if "rejected" in mix:
         settings.append(f"mix.rejected={tmp_path / 'rejected'}")
-    ran = run("run", "-c", path, "--quiet", "--json", *settings)
-    assert ran.code == 0, ran.err
+    ran = run("run", "-c", path, "--quiet", "--json", *settings).succeeds()
     totals: dict[str, int] = json.loads(ran.out)["mix"]["totals"]
     assert 0 < totals["kept"] <= totals["rows"] <= DOCUMENTS + OTHERS.get(path.stem, 0)
     assert totals["kept"] < DOCUMENTS or path.stem in KEEP_ALL
-    checked = run("validate", "-c", path, "--quiet", *settings)
-    assert checked.code == 0, checked.out + checked.err
-    again = run("tag", "-c", path, "--quiet", "--json", *settings)
-    assert again.code == 0, again.err
+    run("validate", "-c", path, "--quiet", *settings).succeeds()
+    again = run("tag", "-c", path, "--quiet", "--json", *settings).succeeds()
     assert set(json.loads(again.out)["written"].values()) == {0}, "nothing has changed"
 
 
@@ -77,8 +74,7 @@ def test_a_second_step_takes_documents_as_the_first_writes_them(
     pages = [*sample, *sample]  # each page twice
     inputs = ", ".join(f"{{format: wet, from: {path}, source: s{i}}}" for i, path in enumerate(pages))
     data = tmp_path / "data"
-    made = run("ingest", "-c", f"configs/{SECOND[name]}.yaml", "--quiet", f"dataset={data}", f"ingest=[{inputs}]")
-    assert made.code == 0, made.err
+    run("ingest", "-c", f"configs/{SECOND[name]}.yaml", "--quiet", f"dataset={data}", f"ingest=[{inputs}]").succeeds()
     places = [
         f"documents={data / 'documents'}",
         f"attributes={tmp_path / 'own'}",

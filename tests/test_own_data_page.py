@@ -75,8 +75,7 @@ def test_each_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run:
     for text in EXAMPLES:
         assert len(text.splitlines()) <= 12
         (tmp_path / "own.yaml").write_text(text)
-        seen = run("ingest", "-c", "own.yaml", "--dry-run", "--json", "executor.type=in_process")
-        assert seen.code == 0, seen.err
+        seen = run("ingest", "-c", "own.yaml", "--dry-run", "--json", "executor.type=in_process").succeeds()
         assert seen.json["first"][0]["documents"]
         ran = run("run", "-c", "own.yaml", "--json", "executor.type=in_process")
         assert ran.code == 0, (kept, text, ran.err)
@@ -120,9 +119,7 @@ def test_the_first_example_runs_and_the_others_fail_at_their_files_alone(
     monkeypatch.chdir(tmp_path)
     make_hub(tmp_path)
     (tmp_path / "web.yaml").write_text(first)
-    ran = run("run", "-c", "web.yaml", "executor.type=in_process")
-    assert ran.code == 0, ran.err
-    assert "2 documents, 1 kept" in ran.out
+    ran = run("run", "-c", "web.yaml", "executor.type=in_process").succeeds().shows("2 documents, 1 kept")
     assert (tmp_path / "data/web/attributes/lines-0/sample/000.parquet.jsonl.gz").exists()
     for text in others:
         config = yaml.safe_load(text) | {"tag": {"length-0": "length"}}

@@ -302,8 +302,7 @@ def test_a_small_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: 
         said = []
         for block in others:
             for each in commands(block) if block.language == "sh" else []:
-                ran = run(*each.command.split()[1:])
-                assert ran.code == 0, ran.err
+                ran = run(*each.command.split()[1:]).succeeds()
                 said.append(ran.out)
     shown = next(block.text for block in others if block.language == "text").strip()
     assert shown in said[0], said[0]

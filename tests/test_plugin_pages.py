@@ -102,8 +102,7 @@ def test_input_formats_are_ingested(name: str, here: Path, run: Run) -> None:
     entry = f"dataset: data/{name}\ningest: [{{format: '{_place(name)}', from: {name}.in, source: pages}}]\n"
     (here / "pages.yaml").write_text(entry, encoding="utf-8")
     command = ("ingest", "-c", "pages.yaml", "executor={type: in_process}", "--quiet")
-    ran = run(*command)
-    assert ran.code == 0, ran.err
+    ran = run(*command).succeeds()
     assert [row["text"] for row in read_rows(here / f"data/{name}/documents/pages/{name}.in.jsonl.gz")] == texts
     assert "(1 before)" in run(*command).out
     assert run("validate", f"data/{name}", "--quiet").code == 0
@@ -152,23 +151,19 @@ def test_output_formats_are_mixed_and_read_by_every_command(name: str, here: Pat
     output = f"output: {{format: '{_place(name)}', path: {out}}}"
     mix = f"{{attributes: [language-0], rules: [{{drop: language.label is None}}], {output}}}"
     configured = ("-c", "configs/quickstart.yaml", f"mix={mix}", "executor={type: in_process}", "--quiet")
-    ran = run("mix", *configured)
-    assert ran.code == 0, ran.err
+    ran = run("mix", *configured).succeeds()
     assert ran.out.startswith(f"43 documents, 42 kept (97.7 %) -> {out}")
     ran = run("validate", out, "--quiet")
     assert (ran.code, ran.out.rpartition(": ")[2]) == (0, "0 findings\n"), ran.out
     part = next(path for path in sorted((here / out).glob("[!.]*/*")) if path.is_file() and "_sha256" not in path.name)
     for target in (out, part.relative_to(here)):
-        counted = run("stats", target, "--by", "label", "--json", "--quiet")
-        assert counted.code == 0, counted.err
-        shown = run("head", target, "-n", 1, "--json")
-        assert shown.code == 0, shown.err
+        run("stats", target, "--by", "label", "--json", "--quiet").succeeds()
+        shown = run("head", target, "-n", 1, "--json").succeeds()
         assert shown.json["documents"][0]["text"]
     assert run("stats", out, "--quiet").out.splitlines()[-1].startswith("| all ")
     assert run("status", *configured).code == 0
     for command in ("card", "croissant"):
-        ran = run(command, out, ABOUT, "--quiet")
-        assert ran.code == 0, ran.err
+        run(command, out, ABOUT, "--quiet").succeeds()
     assert run("validate", out, "--quiet").out.endswith("0 findings\n"), "also with the descriptions beside it"
 
 
@@ -187,11 +182,8 @@ def test_a_damaged_output_of_a_plugin_is_found(here: Path, run: Run) -> None:
     assert run("mix", "-c", "configs/quickstart.yaml", f"mix={mix}", "executor={type: in_process}", "--quiet").code == 0
     (part,) = (here / out).rglob("*.framed")
     part.write_bytes(part.read_bytes()[:-4])
-    ran = run("validate", out, "--quiet")
-    assert ran.code == 1
-    assert "expected END as the last line, got another" in ran.out
-    ran = run("stats", out, "--quiet")
-    assert ran.code == 1
+    run("validate", out, "--quiet").fails(1).shows("expected END as the last line, got another")
+    ran = run("stats", out, "--quiet").fails(1)
     assert "expected BEGIN and END around the texts, got others" in ran.out + ran.err
 
 

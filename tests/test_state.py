@@ -44,8 +44,9 @@ LOOKS = {
 PATHS = [path for package in ("toolkit", "taggers", "mixers") for path in sorted((ROOT / package).rglob("*.py"))]
 
 
-def state(tree: ast.AST) -> Iterator[str]:
-    """Yield what holds state in a module: names of variables and functions, ``environ``, ``global NAME``."""
+def state(module: tuple[ast.AST, ...]) -> Iterator[str]:
+    """Yield what holds state among nodes of a module: variables and functions, ``environ``, ``global NAME``."""
+    tree = module[0]
     assert isinstance(tree, ast.Module)
     targets = [
         target
@@ -56,7 +57,7 @@ def state(tree: ast.AST) -> Iterator[str]:
     names = {target.id for target in targets if isinstance(target, ast.Name)}
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(OURS)]
     imported = {alias.asname or alias.name for node in imports for alias in node.names}
-    for node in ast.walk(tree):
+    for node in module:
         match node:
             case ast.Global():
                 yield f"global {', '.join(node.names)}"
@@ -81,11 +82,6 @@ def state(tree: ast.AST) -> Iterator[str]:
                         yield node.name
 
 
-def _looks(node: ast.AST) -> bool:
-    called = [ast.unparse(each.func).rpartition(".")[2] for each in ast.walk(node) if isinstance(each, ast.Call)]
-    return bool({*called} & LOOKS) or "environ" in ast.unparse(node)
-
-
 def _changed(value: ast.AST, names: set[str]) -> Iterator[str]:
     """Yield what a change of a part of it changes: an object of a module, of this one or of another of ours."""
     while isinstance(value, ast.Attribute | ast.Subscript):
@@ -97,7 +93,7 @@ def _changed(value: ast.AST, names: set[str]) -> Iterator[str]:
 
 
 def test_no_module_holds_state_of_a_command() -> None:
-    found = {f"{path.relative_to(ROOT)} {name}" for path in PATHS for name in state(nodes(path)[0])}
+    found = {f"{path.relative_to(ROOT)} {name}" for path in PATHS for name in state(nodes(path))}
     assert found == REASONS.keys()
     assert len(REASONS) <= 15
 
@@ -132,4 +128,4 @@ def test_threads_are_begun_in_the_session_of_their_caller() -> None:
     ],
 )
 def test_each_kind_of_state_is_found(code: str, found: list[str]) -> None:
-    assert sorted({*state(ast.parse(code))}) == found
+    assert sorted({*state(tuple(ast.walk(ast.parse(code))))}) == found

@@ -28,8 +28,7 @@ def test_without_a_name_the_recipes_are_listed(run: Run) -> None:
 
 @pytest.mark.parametrize("name", recipes.names())
 def test_each_recipe_is_written_as_it_is(name: str, run: Run) -> None:
-    ran = run("init", name).succeeds()
-    assert f"toolkit run -c {name}.yaml" in ran.out
+    run("init", name).succeeds().shows(f"toolkit run -c {name}.yaml")
     assert Path(f"{name}.yaml").read_bytes() == (ROOT / "configs" / f"{name}.yaml").read_bytes()
 
 

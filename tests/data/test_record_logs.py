@@ -105,8 +105,7 @@ def test_lost_records_of_inputs_are_made_again_by_an_ingest_of_all_of_them(three
 
 def test_what_is_forgotten_is_made_again_if_it_is_still_there(three: Project) -> None:
     before = tree(three.data)
-    ran = three.ok("clean", "--forget", "x/b.txt", "--dry-run")
-    assert "1 input: 1 shard would be deleted" in ran.out
+    three.ok("clean", "--forget", "x/b.txt", "--dry-run").shows("1 input: 1 shard would be deleted")
     assert tree(three.data) == before
     three.ok("clean", "--forget", "x/b.txt")
     gone = {"documents/x/b.jsonl.gz", "attributes/shape-0/x/b.jsonl.gz"}

@@ -103,8 +103,7 @@ def test_only_what_is_missing_or_changed_is_written(small: Project, tmp_path: Pa
     }  # fmt: skip
     (small.documents / "a.jsonl.gz").unlink()
     small.ok("clean", "--forget", "a.jsonl.gz")
-    ran = small.ok("export", "--parquet", tmp_path / "exp")
-    assert "2 files of shards that are gone were deleted" in ran.out
+    small.ok("export", "--parquet", tmp_path / "exp").shows("2 files of shards that are gone were deleted")
     assert sorted(tree(tmp_path / "exp")) == [
         f"{name}-0/{shard}.parquet" for name in ("noise", "shape") for shard in ("b", "deep/er/c")
     ]
@@ -155,8 +154,7 @@ def test_sets_of_other_programs_and_what_cannot_be_exported(by_hand: Project, tm
 
 
 def test_dry_run_writes_nothing(small: Project, tmp_path: Path) -> None:
-    ran = small.ok("export", "--parquet", tmp_path / "exp", "--dry-run")
-    assert "a.parquet" in ran.out
+    small.ok("export", "--parquet", tmp_path / "exp", "--dry-run").shows("a.parquet")
     assert not (tmp_path / "exp").exists()
 
 

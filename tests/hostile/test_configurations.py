@@ -150,8 +150,7 @@ def test_any_text_is_an_expression_or_an_error(text: str) -> None:
 def test_a_rule_that_attacks_is_named_with_its_line(small: Project, rule: dict[str, str], message: str) -> None:
     small.ok("tag")
     small.config["mix"]["rules"] = [rule]
-    ran = small("mix")
-    assert ran.code == 2
+    ran = small("mix").fails(2)
     assert re.match(r"error: .*config\.yaml:1: rule ", ran.err)
     assert message in ran.err
     assert "Traceback" not in ran.err

@@ -80,8 +80,7 @@ def test_a_long_line_is_not_held(project: Project) -> None:
     project.config["max_document_bytes"] = 1000
     long = b"x" * (HEAD + 5000)
     path = write_rows(project.root / "in" / "x.jsonl.gz", [GOOD % 1, long, GOOD % 2, long])
-    ran = project.ingest({"format": "jsonl", "from": [str(path)], "source": "s", "on_error": "skip"})
-    assert ran.code == 0, ran.err
+    project.ingest({"format": "jsonl", "from": [str(path)], "source": "s", "on_error": "skip"}).succeeds()
     assert [row["id"] for row in project.shard("s/x.jsonl.gz")] == ["1", "2"]
     first, second = rejects(project, "s/x")
     offset = len(GOOD % 1) + 1
@@ -127,18 +126,14 @@ def test_a_text_that_is_too_large_costs_one_document(project: Project) -> None:
     texts = ["first", "many\n" * 400 + "lines", "third", "y" * 3000 + "\nand more", "fifth"]
     path.write_text("\n\n".join(texts))
     entry = {"format": "text", "from": [str(path)], "source": "s"}
-    ran = project.ingest({**entry, "on_error": "skip"})
-    assert ran.code == 0, ran.err
+    project.ingest({**entry, "on_error": "skip"}).succeeds()
     assert [(row["id"], row["text"]) for row in project.shard("s/x.jsonl.gz")] == [
         ("x.txt:1", "first"),
         ("x.txt:3", "third"),
         ("x.txt:5", "fifth"),
     ]
     assert [(row["number"], row["reason"]) for row in rejects(project, "s/x")] == [(2, "too large"), (4, "too large")]
-    ran = project.ingest(entry)
-    assert ran.code == 1
-    assert "x.txt:" in ran.err
-    assert "raise `max_document_bytes`" in ran.err
+    project.ingest(entry).fails(1, "x.txt:", "raise `max_document_bytes`")
 
 
 # --- bombs ------------------------------------------------------------------------------------------------------------
@@ -239,8 +234,7 @@ def test_a_record_that_attacks_costs_one_record(
     project.config["max_document_bytes"] = 1_000_000
     path = project.root / "w.warc.wet.gz"
     path.write_bytes(gzip.compress(INFO + record(1) + block + record(2)))
-    ran = project.ingest(wet(path, on_error="skip"))
-    assert ran.code == 0, ran.err
+    project.ingest(wet(path, on_error="skip")).succeeds()
     rows = project.shard("cc/w.jsonl.gz")
     assert [row["id"] for row in rows if row["text"] != "x"] == ["<urn:uuid:1>", "<urn:uuid:2>"]
     assert len(rows) + len(rejects(project, "cc/w") if len(rows) == 2 else []) == 3

@@ -160,10 +160,9 @@ def test_what_is_no_file_among_the_data_is_named(place: str, make: Any, kind: st
 
 def test_a_stream_of_another_process_is_no_input(project: Project) -> None:
     for path in ("/dev/stdin", "/dev/null", "/proc/self/fd/0"):
-        ran = project.ingest({"format": "jsonl", "from": path, "source": "s"})
-        assert ran.code == 1
-        assert f"{path}: expected a file, got " in ran.err
-        assert "write it to one first" in ran.err
+        project.ingest({"format": "jsonl", "from": path, "source": "s"}).fails(
+            1, f"{path}: expected a file, got ", "write it to one first"
+        )
 
 
 def test_a_configuration_may_come_from_a_pipe(small: Project) -> None:
@@ -243,8 +242,7 @@ def test_a_name_that_is_too_long_is_said_before_anything_is_written(project: Pro
     for length, code in ((230, 0), (231, 2), (255, 2)):
         path = project.root / "in" / ("x" * (length - 6) + ".jsonl")
         write_rows(path, [document("1", "x")])
-        ran = project.ingest({"format": "jsonl", "from": [str(path)], "source": "s", "shard_size": 1000})
-        assert ran.code == code, ran.err
+        ran = project.ingest({"format": "jsonl", "from": [str(path)], "source": "s", "shard_size": 1000}).fails(code)
         assert code == 0 or "expected names of at most 230 bytes" in ran.err
 
 

@@ -134,8 +134,7 @@ def test_two_queries_of_a_name_are_two_files(server: tuple[str, Behaviour], proj
     url = f"{server[0]}w.warc.wet.gz"
     entry = {"format": "wet", "source": "a", "on_error": "skip"}
     project.config["ingest"] = [{**entry, "from": [f"{url}?token={SECRETS[3]}{n}" for n in (1, 2)]}]
-    ran = checked("ingest")
-    assert ran.code == 2
+    ran = checked("ingest").fails(2)
     shown = {part for part in ran.err.replace(" for", "").split() if part.startswith("http")}
     assert len(shown) == 2
 

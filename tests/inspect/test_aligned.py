@@ -78,8 +78,7 @@ def test_what_ingest_carries_is_made_by_ingest(carried: Project, record: bool) -
     if not record:
         sets.forget(open_dataset(str(carried.data), None, None), "oscar-0", "oscar/o.jsonl.gz")
     for command in ("croissant", "card", "validate"):
-        ran = carried(command)
-        assert ran.code == 1
+        ran = carried(command).fails(1)
         assert f"{path}:1: expected the attributes of " in ran.out + ran.err
         assert "run `toolkit ingest`" in ran.out + ran.err
         assert "toolkit tag" not in ran.out + ran.err

@@ -117,8 +117,7 @@ def test_files_that_are_parted_by_split_are_loaded_by_split(released: Project, o
     assert "0 findings" in released.ok("validate").out
     line = card(out).partition("- split: train")[0].count("\n") + 1
     (out / "README.md").write_text(card(out).replace("split: train", "split: test", 1))
-    ran = released("validate")
-    assert ran.code == 1
+    ran = released("validate").fails(1)
     assert re.search(rf"README.md:{line - 1}: \S+: expected 'train', which the data have, got none", ran.out), ran.out
 
 
@@ -190,9 +189,7 @@ def test_the_same_data_give_the_same_card(small: Project) -> None:
     small.ok("validate")
     small.config["mix"]["rules"].append({"drop": "line_shape.lines == 0", "name": "empty"})
     small.ok("mix")
-    ran = small("card", "--check")
-    assert ran.code == 1
-    assert "run `toolkit card`" in ran.out
+    small("card", "--check").fails(1).shows("run `toolkit card`")
     assert card(small.out) == printed
 
 

@@ -115,8 +115,7 @@ def test_a_page_follows_the_card_and_the_description(hostile: Project, run: Run)
     assert dry[-1] == "README.md"
     hostile.config["about"]["keywords"] = ["new"]
     hostile.ok("croissant", "--quiet")
-    ran = hostile("validate")
-    assert ran.code == 1
+    ran = hostile("validate").fails(1)
     assert "card.html: expected the Croissant file beside it, got another; run `toolkit card --html`" in ran.out
     hostile.ok("card")
     hostile.ok("publish", "--to", to)

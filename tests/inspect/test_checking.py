@@ -505,8 +505,7 @@ def test_keys_and_references_are_those_of_the_records(project: Project) -> None:
     found = FOREIGN | {"@context": croissant.context("1.1"), "conformsTo": f"{croissant.BASE}1.1"}
     path = project.root / "metadata"
     path.write_text(json.dumps(found | {"distribution": [file], "recordSet": [kinds, rows]}))
-    ran = project("validate", path)
-    assert ran.code == 1
+    ran = project("validate", path).fails(1)
     assert f"{path}: rows: expected each key once, got 'a' again in record 3" in ran.out
     assert f"{path}: rows/of: expected values that kinds/name has, got 'z'" in ran.out
     assert "2 findings" in ran.out
@@ -519,8 +518,7 @@ def test_rows_of_an_output_have_a_key_each(released: Project) -> None:
     path = released.out / "en" / "en_part_1.jsonl.gz"
     rows = read_rows(path)
     write_rows(path, [*rows, rows[0]])
-    ran = released("validate", released.out / "croissant.json")
-    assert ran.code == 1
+    ran = released("validate", released.out / "croissant.json").fails(1)
     wanted = f"{path}:{len(rows) + 1}: expected each (warc_headers/warc-record-id) once"
     assert f"{wanted}, as the Croissant file says, got that of {path}:1 again" in ran.out
 
@@ -547,8 +545,7 @@ def test_the_examples_of_mlcommons(tmp_path: Path, shared: Path) -> None:
 
 
 def test_without_mlcroissant_the_check_says_so(described: Project, path: Path) -> None:
-    ran = described.ok("validate", path)
-    assert f"advice: {path}: not read by mlcroissant: expected the package mlcroissant" in ran.out
+    described.ok("validate", path).shows(f"advice: {path}: not read by mlcroissant: expected the package mlcroissant")
     other = described.data / "other.json"
     other.write_text(json.dumps(FOREIGN | {"@context": {}}))
     ran = described("validate", other)
@@ -560,8 +557,7 @@ def test_changed_data_are_found(described: Project, path: Path) -> None:
     data = shard.read_bytes()
     shard.write_bytes(data[:4] + b"\1\1\1\1" + data[8:])  # another time in the header of gzip
     assert gzip.decompress(data) == gzip.decompress(shard.read_bytes())
-    ran = described.run("validate", path)
-    assert ran.code == 1
+    ran = described.run("validate", path).fails(1)
     assert f"{path}: documents/b.jsonl.gz: expected sha256 {hashlib.sha256(shard.read_bytes()).hexdigest()}" in ran.out
 
 
@@ -578,9 +574,7 @@ def test_what_readers_change_is_a_warning(described: Project) -> None:
 
 def test_no_json_is_no_traceback(described: Project, path: Path) -> None:
     path.write_bytes(b"\xff{")
-    ran = described.run("validate", path)
-    assert ran.code == 1
-    assert f"{path}: expected a Croissant file" in ran.out
+    described.run("validate", path).fails(1).shows(f"{path}: expected a Croissant file")
 
 
 def test_an_output_may_have_a_description(released: Project) -> None:

@@ -181,8 +181,7 @@ def test_a_row_of_another_label_than_its_folder_is_found(run: Run, tmp_path: Pat
     path = write_rows(tmp_path / "de" / "de.jsonl.gz", [row("de"), row("fr"), row("de")])
     with_checksums(path.parent, "de_sha256.txt")
     for target in (tmp_path, path.parent, path):
-        ran = run("validate", target, "--labels", "any")
-        assert ran.code == 1
+        ran = run("validate", target, "--labels", "any").fails(1)
         place = "$.metadata.identification.label"
         assert f"{path}:2: expected the label 'de', as the path says it, got 'fr' - at {place}" in ran.out
         assert "1 finding" in ran.out
@@ -191,8 +190,7 @@ def test_a_row_of_another_label_than_its_folder_is_found(run: Run, tmp_path: Pat
 def test_an_unknown_label_is_found_once_a_file_unless_any_is_right(run: Run, tmp_path: Path) -> None:
     path = write_rows(tmp_path / "xx" / "xx.jsonl.gz", [row("xx", i) for i in range(3)])
     with_checksums(path.parent, "xx_sha256.txt")
-    ran = run("validate", tmp_path)
-    assert ran.code == 1
+    ran = run("validate", tmp_path).fails(1)
     assert f"{path}:1: expected a label of lid.176, or `multi`, got 'xx'" in ran.out
     assert "1 finding" in ran.out
     ok(run("validate", tmp_path, "--labels", "any"))
@@ -265,10 +263,7 @@ def test_what_a_card_says_and_is_not_so_is_found(run: Run, tmp_path: Path, fault
     edit(changed)
     _, _, body = path.read_text().split("---\n", 2)
     path.write_text(f"---\n{yaml.safe_dump(changed, sort_keys=False)}---\n{body}")
-    ran = run("validate", tmp_path)
-    assert ran.code == 1
-    assert message in ran.out
-    assert f"{path}:" in ran.out
+    run("validate", tmp_path).fails(1).shows(message, f"{path}:")
 
 
 def test_what_people_give_in_a_card_is_not_held_against_the_data(run: Run, tmp_path: Path) -> None:

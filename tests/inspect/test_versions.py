@@ -160,8 +160,7 @@ def test_the_command_says_what_is_due(described: Project) -> None:
     described.ok("croissant", "--check")
     described.config["tag"]["more-0"] = "line_shape"
     described.ok("tag")
-    ran = described("croissant", "--check")
-    assert ran.code == 1
+    ran = described("croissant", "--check").fails(1)
     assert "MINOR is due" in ran.out
     assert "expected about.version 1.1.0 or more, after 1.0.0" in ran.out
     found = described.ok("croissant", "about.version=1.1.0", "--json").json

@@ -258,8 +258,7 @@ def test_a_part_that_fails_leaves_nothing(
     corpus.config["mix"]["output"] |= {"part_size": "20 kB", "row_group_size": "6 kB"}
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, replacement)
-        ran = corpus("mix")
-        assert ran.code == 1
+        ran = corpus("mix").fails(1)
         assert words in ran.out + ran.err
         assert leftovers(corpus) == []
     corpus.ok("mix")

@@ -114,8 +114,7 @@ def test_what_is_missing_surplus_or_twice_is_refused_or_counted(tmp_path: Path, 
         table.writerows([[i, i / 8] for i in range(11)])
         table.writerow([3, 99])
     entry = f"from: {tmp_path}/v.csv, typed: {{quality: float}}"
-    refused = run("align", "-c", _config(tmp_path, entry))
-    assert refused.code == 1
+    refused = run("align", "-c", _config(tmp_path, entry)).fails(1)
     for said in (
         f"1 document has no values in {tmp_path}/v.csv: 'none' in ",
         "1 id is of no document: '10'",

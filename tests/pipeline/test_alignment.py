@@ -86,8 +86,7 @@ def damage(project: Project, set_name: str, edit: Callable[[Rows], Rows], shard:
 def mix_fails(project: Project, path: Path, line: int | None = None, id: str | None = None) -> Ran:
     """Mixes; the message must name the file, the line and the id; nothing may be published."""
     before = tree(project.out)
-    ran = project("mix")
-    assert ran.code == 1, ran.out + ran.err
+    ran = project("mix").fails(1)
     assert "Traceback" not in ran.err
     place = str(path) if line is None else f"{path}:{line}: expected"
     assert place in ran.err, ran.err

@@ -194,6 +194,5 @@ def test_documents_that_become_others_are_told(
     command: str, project: Project, meanwhile: Callable[[Callable[[Path], None]], None]
 ) -> None:
     meanwhile(replaced)
-    ran = project.run(command, *_arguments(command, project))
-    assert ran.code == 1, ran.out + ran.err
+    ran = project.run(command, *_arguments(command, project)).fails(1)
     assert f"{SHARD}: expected a file that does not change while it is read" in ran.out + ran.err

@@ -117,8 +117,7 @@ def test_what_cannot_be_met_is_told_and_given_by_others_only_on_request(budgeted
     budgeted.config["mix"]["rules"] = []
     shares = {"by": "label", "shares": {"en": 1, "fr": 1, "xx": 1, "default": 0}}
     budgeted.config["mix"]["budget"] = {"documents": 1500, **shares}
-    ran = budgeted.ok("mix", "--dry-run")
-    assert "missing, as there is no more: xx 500 of 500, fr " in ran.out
+    budgeted.ok("mix", "--dry-run").shows("missing, as there is no more: xx 500 of 500, fr ")
     groups = {each["group"]: each for each in budgeted.ok("mix", "--json").json["budget"]["groups"]}
     assert (groups["en"]["taken"], groups["xx"]["missing"], groups["de"]["taken"]) == (500, 500, 0)
     assert groups["fr"]["missing"] == 500 - groups["fr"]["available"]
@@ -193,8 +192,7 @@ def test_a_share_leaves_the_mix_to_the_run_of_all(budgeted: Project) -> None:
     budgeted("status").fails(1, "")
     assert "mix: a budget depends on all shards" in budgeted("status").out
     for i in (0, 1):
-        ran = budgeted.ok("mix", "--shard", f"{i}/2")
-        assert "is not begun: the budget of tokens depends on all shards" in ran.out
+        budgeted.ok("mix", "--shard", f"{i}/2").shows("is not begun: the budget of tokens depends on all shards")
     budgeted.ok("mix")
     assert tree(budgeted.root / "shared") == once
 

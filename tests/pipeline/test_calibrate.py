@@ -98,8 +98,7 @@ def test_new_shards_are_ranked_with_all_and_mapped_as_before(project: Project) -
     before = tree(project.attributes / "edu-cal-0")
     write_rows(project.documents / "d.jsonl.gz", rows_of("d", 50))
     project("mix").fails(1, "expected a calibration of all shards, got one without d.jsonl.gz; run `toolkit calibrate`")
-    said = project.ok("calibrate")
-    assert "edu-cal-0: the map stays as fitted, on 60 documents of 3 shards; there are 4 now" in said.out
+    project.ok("calibrate").shows("edu-cal-0: the map stays as fitted, on 60 documents of 3 shards; there are 4 now")
     assert before.items() < tree(project.attributes / "edu-cal-0").items()
     assert "edu-cal-0: {}" not in project.ok("calibrate", "--refit", "--dry-run").out
     done = toolkit.calibrate(str(project.yaml), refit=True)

@@ -283,9 +283,7 @@ def test_it_is_the_same_by_several_processes_and_other_documents_by_another_seed
 
 def test_people_see_texts_that_do_nothing_to_their_terminal(versions: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    ran = versions.ok("compare", "v-0.label", "v-1.label")
-    assert "v-0 \\ v-1" in ran.out
-    assert "null in both: " in ran.out
+    ran = versions.ok("compare", "v-0.label", "v-1.label").shows("v-0 \\ v-1", "null in both: ")
     texts = [line for line in ran.out.splitlines() if line.startswith("      | ")]
     assert len(texts) == 3
     assert all(len(line) <= 60 and line.endswith("…") and r"\x1b[31m\u{202e}" in line for line in texts)
@@ -306,8 +304,7 @@ def test_rows_that_do_not_belong_together_are_an_error(versions: Project) -> Non
     path = versions.attributes / "v-1" / "b.jsonl.gz"
     rows = read_rows(path)
     write_rows(path, [rows[1], rows[0], *rows[2:]])
-    ran = versions("compare", "v-0", "v-1").fails(1, "b.jsonl.gz:1: expected the attributes of")
-    assert "400 documents" in ran.out
+    versions("compare", "v-0", "v-1").fails(1, "b.jsonl.gz:1: expected the attributes of").shows("400 documents")
 
 
 @pytest.mark.parametrize(

@@ -163,8 +163,7 @@ def test_a_bad_connection_changes_nothing(
     behaviour = Behaviour(chances, seed=seed, length="chunked" if seed % 4 == 3 else "said")
     behaviour.ranges = "ignored" if seed % 4 == 2 else "right"
     with web(project.root / "www", behaviour) as url:
-        ran = project.ingest(entry(url, **({"max_disk": max_disk} if max_disk else {})))
-        assert ran.code == 0, ran.err
+        project.ingest(entry(url, **({"max_disk": max_disk} if max_disk else {}))).succeeds()
     assert tree(project.documents) == expected
     assert naps
     assert list((project.data / ".toolkit").rglob("*.part")) == []
@@ -233,9 +232,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(
 
     monkeypatch.setattr(behaviour, "fault", fault)
     with web(project.root / "www", behaviour) as url:
-        ran = project.ingest(entry(url))
-        assert ran.code == 1
-        assert "00001.warc.wet.gz: expected a file that does not change while it is read" in ran.err
+        project.ingest(entry(url)).fails(1, "00001.warc.wet.gz: expected a file that does not change while it is read")
         assert project("ingest").code == 0
 
 

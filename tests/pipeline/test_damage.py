@@ -60,8 +60,7 @@ def replace(path: Path) -> Path:
 @pytest.mark.parametrize("command", ["ingest", "run", "status"])
 def test_an_input_that_a_folder_has_replaced_is_missed(command: str, project: Project) -> None:
     path = replace(project.root / "in" / "b.jsonl")
-    ran = project(command)
-    assert ran.code == 1
+    ran = project(command).fails(1)
     assert (str(path) if command != "status" else "there is a folder") in ran.out + ran.err
 
 
@@ -125,8 +124,7 @@ def test_status_names_what_is_damaged_and_what_to_do(project: Project, part: Pat
     assert (ran.code, "max_document_bytes" in ran.out, "`toolkit run`" in ran.out) == (1, False, True)
     project.ok("tag")
     part.write_bytes(part.read_bytes()[:-1])
-    ran = project("status")
-    assert f"{part}: expected " in ran.out
+    ran = project("status").shows(f"{part}: expected ")
     assert "not begun" not in ran.out
     project.ok("run")
     assert project.ok("status").out.endswith("all is done\n")

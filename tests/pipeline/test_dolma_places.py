@@ -422,8 +422,7 @@ def test_the_configuration_that_is_shown_for_flags_runs(dolma: Dolma) -> None:
     documents = f"{dolma.data}/documents/*.gz"
     ran = dolma.run(
         "tag", "--documents", documents, "--taggers", "char_length_v1", "--experiment", "e", "--processes=1"
-    )
-    assert ran.code == 2
+    ).fails(2)
     dolma.config = json.loads(ran.err.partition("write ")[2].partition(" into a file")[0])
     assert dolma.config["processes"] in (1, "1")
     dolma.config["processes"] = int(dolma.config["processes"])

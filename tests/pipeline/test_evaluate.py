@@ -234,8 +234,7 @@ def test_mistakes_are_told(judged: Project, arguments: tuple[str, ...], message:
 def test_a_damaged_shard_is_told(judged: Project) -> None:
     path = judged.attributes / "edu-1" / "b.jsonl.gz"
     path.write_bytes(path.read_bytes()[:-20])
-    ran = judged("evaluate", "edu-1.score", "--against", "labels.score", "--json")
-    assert ran.code == 1
+    ran = judged("evaluate", "edu-1.score", "--against", "labels.score", "--json").fails(1)
     found = json.loads(ran.out)
     assert len(found["failed"]) == 1
     assert found["documents"] == SHARDS["a.jsonl.gz"]

@@ -81,8 +81,7 @@ def fragile(project: Project, *bodies: str, **options: object) -> dict[str, Any]
 
 def test_a_page_that_crashes_an_extractor_costs_that_page_and_is_named(project: Project) -> None:
     pages = ("one", "segfault", "loop", "raise", "five5")
-    ran = project.ingest(fragile(project, *pages, word="page", on_error="skip"))
-    assert ran.code == 0, ran.err
+    project.ingest(fragile(project, *pages, word="page", on_error="skip")).succeeds()
     rows = read_rows(project.data / "documents/cc/w.jsonl.gz")
     assert [row["text"] for row in rows] == ["page: 3 bytes", "page: 5 bytes"]
     assert rows[0]["metadata"]["page"] == {"title": "A title", "url": "http://host/1", "type": "text/html"}
@@ -101,9 +100,7 @@ def test_an_extractor_that_changes_makes_other_documents(project: Project) -> No
     assert "word: 'text' -> 'page'" in project.ingest({**entry, "word": "page"}).err
     own = project.root / "own.py"
     own.write_text(FRAGILE.replace("bytes", "octets"), encoding="utf-8")
-    ran = project.ingest(entry)
-    assert ran.code == 2
-    assert "the code of the format has changed: own.py" in ran.err
+    project.ingest(entry).fails(2, "the code of the format has changed: own.py")
 
 
 def test_other_extractors_write_sets_row_by_row(project: Project) -> None:

@@ -101,8 +101,7 @@ def test_what_is_damaged_here_is_named_and_fetched_again(tmp_path: Path, run: Ru
     path = tmp_path / "got" / "fr" / "fr_part_3.jsonl.gz"
     whole = path.read_bytes()
     path.write_bytes(whole[:-1] + b"x" if damage == "other" else whole + b"x")
-    ran = run(*fetch).succeeds()
-    assert f"{path}: expected the checksum" in ran.out
+    run(*fetch).succeeds().shows(f"{path}: expected the checksum")
     assert path.read_bytes() == files["fr/fr_part_3.jsonl.gz"]
 
 

@@ -76,8 +76,7 @@ def test_rules_over_attributes_of_the_dolma_toolkit(tagged: Project, rule: str, 
 @pytest.mark.parametrize("rule", ["exp__pii__EMAIL[0][2] > 0", "dup[0][2] >= 1"])
 def test_a_rule_that_meets_no_span_is_an_error_that_names_the_row(tagged: Project, rule: str) -> None:
     tagged.config["mix"]["rules"] = [{"drop": rule}]
-    ran = tagged("mix")
-    assert ran.code == 1
+    ran = tagged("mix").fails(1)
     assert re.search(rf"{tagged.attributes}/\w+/{SHARD}:\d+: rule ", ran.err)
     assert "(document 'd" in ran.err
     assert tree(tagged.out) == {}
@@ -86,8 +85,7 @@ def test_a_rule_that_meets_no_span_is_an_error_that_names_the_row(tagged: Projec
 @pytest.mark.parametrize("rule", ["label < 'x'", "exp__pii__EMAIL > 0", "toxicity", "deep > 1", "n == 'x'"])
 def test_a_rule_that_does_not_fit_the_inferred_type_is_a_bad_configuration(tagged: Project, rule: str) -> None:
     tagged.config["mix"]["rules"] = [{"drop": rule}]
-    ran = tagged("mix")
-    assert ran.code == 2
+    tagged("mix").fails(2)
     assert tree(tagged.out) == {}
 
 

@@ -185,8 +185,7 @@ def test_damage_is_told_as_an_ingest_tells_it(placed: Project) -> None:
     broken = files(placed)[1]
     whole = broken.read_bytes()
     broken.write_bytes(whole[: len(whole) * 2 // 3])
-    ran = placed("tag", "--json")
-    assert ran.code == 1
+    ran = placed("tag", "--json").fails(1)
     (said,) = ran.json["failed"]
     assert said.startswith(str(broken))
     ingested = placed.run("ingest", "-c", config(str(placed.root), format_, in_place=False), "--json")

@@ -386,8 +386,7 @@ def test_a_publication_that_was_killed_is_finished_before_another_begins(
         patch.setattr(writing, "move_file", DiesAt(writing.move_file, 2, after=True))
         with pytest.raises(Killed):
             project("mix")
-    findings = project("validate")
-    assert findings.code == 1
+    findings = project("validate").fails(1)
     assert "unfinished" in findings.out or "finished publication" in findings.out
     project.config["mix"]["rules"].append({"keep": "language.label == 'en'"})
     project.ok("mix")

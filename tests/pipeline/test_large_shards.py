@@ -813,8 +813,7 @@ SAME_AS_OTHERS = (
 
 def fails(project: Project, command: str, message: str) -> tuple[list[str], dict[str, Any]]:
     """The failures of a command, the only one with this message, and all files that it leaves."""
-    ran = project(command, "--json", "--quiet")
-    assert ran.code == 1, ran.out + ran.err
+    ran = project(command, "--json", "--quiet").fails(1)
     failed: list[str] = ran.json["failed"]
     assert len(failed) == 1
     short = failed[0]

@@ -66,8 +66,7 @@ def lock(elsewhere: Callable[[str], Project]) -> Path:
 
 def refused(project: Project, lock: Path, *expected: str) -> None:
     """Check that a mix by a lock names each difference, and nothing else, and writes nothing."""
-    ran = project("mix", "--locked", lock)
-    assert ran.code == 2, ran.out + ran.err
+    ran = project("mix", "--locked", lock).fails(2)
     *lines, advice = ran.err.split("nothing was written:\n")[1].splitlines()
     assert advice == "  make it as it was, or choose another lock"
     assert len(lines) == len(expected), lines
@@ -110,8 +109,7 @@ def test_a_mix_that_was_broken_off_is_gone_on_with_by_the_lock(
         broken.setattr(assemble, "sorted_chunks", None)
         broken.setattr(assemble, "_Content", None)
         assert there("mix", "--locked", lock).code == 1
-    ran = there.ok("mix", "--locked", lock)
-    assert f"{there.out} is what {lock} describes" in ran.out
+    there.ok("mix", "--locked", lock).shows(f"{there.out} is what {lock} describes")
     assert tree(there.out) == tree(lock.parent / "out")
     (there.attributes / "size-0" / "a.jsonl.gz").write_bytes(b"")
     there("mix", "--locked", lock).fails(
@@ -201,8 +199,7 @@ def test_an_output_that_is_not_what_the_lock_describes_is_told(elsewhere: Callab
     there = elsewhere("there")
     there.config["mix"]["rules"][0]["drop"] = "size < 4"
     there.ok("mix")
-    ran = there.run("validate", there.out, "--lock", lock)
-    assert ran.code == 1
+    ran = there.run("validate", there.out, "--lock", lock).fails(1)
     assert f'{there.out}: configuration: rules: short: expression: expected "size < 3", got "size < 4" (by' in ran.out
     assert f"{there.out}: part documents/documents.jsonl.gz: expected " in ran.out
 
@@ -217,8 +214,7 @@ def test_parts_are_read_also_where_there_is_no_manifest(lock: Path, run: Run) ->
     assert "part " not in run("validate", out, "--lock", lock).out
     part.write_bytes(gzip.compress(whole.replace(b"x", b"y", 1)))
     (out / "documents/more.jsonl.gz").write_bytes(part.read_bytes())
-    ran = run("validate", out, "--lock", lock)
-    assert ran.code == 1
+    ran = run("validate", out, "--lock", lock).fails(1)
     assert f"part documents/documents.jsonl.gz: expected {part} with the sha256 " in ran.out
     assert "part documents/more.jsonl.gz: expected none, it is not in the lock" in ran.out
     part.unlink()
@@ -296,8 +292,7 @@ def test_the_lock_of_tokens_has_the_tokenizer_and_the_files_beside_parts(
     assert there.run("validate", tokens, "--lock", lock).code == 0
     Path(manifest_path(str(tokens))).unlink()
     (tokens / "tokens.index.npy").write_bytes(b"\0")
-    ran = there.run("validate", tokens, "--lock", lock)
-    assert f"part tokens.npy: expected {tokens}/tokens.index.npy with the" in ran.out
+    there.run("validate", tokens, "--lock", lock).shows(f"part tokens.npy: expected {tokens}/tokens.index.npy with the")
     changed = json.loads(TOKENIZER.read_text(encoding="utf-8"))
     changed["model"]["merges"] = changed["model"]["merges"][:1]
     (there.root / "t.json").write_text(json.dumps(changed), encoding="utf-8")

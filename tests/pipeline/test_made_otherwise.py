@@ -310,8 +310,7 @@ def test_documents_of_an_earlier_version_of_a_format_are_told_and_stay(project: 
     before = tree(project.documents)
     said = "by version 1 of the format wet, which has version 2 now"
     for command in ("ingest", "tag"):
-        ran = project(command)
-        assert ran.code == 2
+        ran = project(command).fails(2)
         assert f"w.warc.wet was ingested {said}" in ran.err or f"w.warc.wet, ingested {said}" in ran.err
     assert said in project("status").out
     assert tree(project.documents) == before
@@ -349,8 +348,7 @@ def refused(project: Project, *arguments: str) -> str:
     """What `run` says of a configuration that it refuses; nothing is written."""
     before = tree(project.root, bookkeeping=True)
     before["config.yaml"] = tree(project.yaml.parent)["config.yaml"]
-    ran = project("run", *arguments)
-    assert ran.code == 2, ran.out + ran.err
+    ran = project("run", *arguments).fails(2)
     assert tree(project.root, bookkeeping=True) == before
     return ran.err
 

@@ -132,8 +132,7 @@ def test_other_settings_and_other_code_are_refused(project: Project) -> None:
     assert project.values("length-0", "s/a.jsonl.gz") == [{"length": 22}]
     own = project.root / "own.py"
     own.write_text(own.read_text().replace("{i}", "{i + 1}"))
-    refused = project("make")
-    assert refused.code == 2
+    refused = project("make").fails(2)
     assert "the code of lines has changed: own.py" in refused.err or "made with other code" in refused.err
 
 
@@ -164,9 +163,8 @@ def test_new_documents_of_shards_that_are_left_out_stay_and_are_named(project: P
     data = project.root / "data"
     project.config["documents"] = {"path": f"{data}/documents", "exclude": ["s/b*"]}
     project.config["attributes"] = f"{data}/attributes"
-    made = project.ok("make")
-    assert (
-        "new documents of shards that are not in the dataset: 1 (s/b.jsonl.gz); `toolkit make --overwrite`" in made.out
+    project.ok("make").shows(
+        "new documents of shards that are not in the dataset: 1 (s/b.jsonl.gz); `toolkit make --overwrite`"
     )
     assert left_out.exists()
     assert "1 (s/b.jsonl.gz)" in project.ok("status").out
@@ -218,9 +216,7 @@ def test_wrong_values_fail_their_shard(tmp_path: Path, run: Run, values: str, me
         "ingest": [{"format": "jsonl", "from": f"{tmp_path}/in.jsonl", "source": "s"}],
         "make": {"score-0": {"stage": f"{tmp_path}/own.py:Score"}},
     }
-    failed = Project(tmp_path, run, config)("run")
-    assert failed.code == 1
-    assert message in failed.err
+    Project(tmp_path, run, config)("run").fails(1, message)
     assert not list((tmp_path / "data" / "attributes").rglob("*.gz"))
 
 

@@ -53,8 +53,7 @@ def bounded(project: Project, megabytes: float) -> None:
 
 def test_a_run_that_cannot_fit_says_so_and_writes_nothing(project: Project) -> None:
     bounded(project, 3)
-    ran = project("run")
-    assert ran.code == 2
+    ran = project("run").fails(2)
     said = r"config\.yaml:\d+: max_disk: expected room for about (\S+) MB \((\S+) MB of documents and attributes, "
     assert (found := re.search(said, ran.err)), ran.err
     assert 6 < float(found[1]) < 12
@@ -77,8 +76,7 @@ def test_a_stage_that_cannot_fit_is_refused_by_itself(project: Project, command:
         write_rows(project.root / "q.jsonl.gz", rows)
         project.config["align"] = {"q-0": {"format": "jsonl", "from": str(project.root / "q.jsonl.gz")}}
     bounded(project, held(project) / 1e6 + 0.01)
-    ran = project(command)
-    assert ran.code == 2
+    ran = project(command).fails(2)
     assert re.search(r"max_disk: expected room for about \S+ MB more, got 0\.0 MB of", ran.err)
     del project.config["max_disk"]
     project.ok(command)
@@ -96,8 +94,7 @@ def test_signatures_count_before_they_are_made(project: Project) -> None:
     project.config["dedup"] = {"lines-0": {"kind": "exact", "unit": "line", "as": "again"}}
     before = held(project)
     bounded(project, before / 1e6 + 0.3)
-    ran = project("dedup")
-    assert ran.code == 2
+    ran = project("dedup").fails(2)
     assert re.search(r"max_disk: expected room for about \S+ MB more, got 0\.3 MB of", ran.err)
     assert project("run").code == 1
     assert held(project) < before + 10**5
@@ -185,8 +182,7 @@ def test_a_run_whose_inputs_become_larger_than_expected_stops_and_goes_on(projec
     shutil.rmtree(project.data)
     shutil.rmtree(project.out)
     bounded(project, 0.6 * whole / 1e6)
-    ran = project("run", "--per-shard")
-    assert ran.code == 1
+    ran = project("run", "--per-shard").fails(1)
     assert re.search(r"max_disk: expected room for about \S+ MB .* to begin .*, got \S+ MB of", ran.err)
     assert 0 < held(project) < project.config["max_disk"]
     bounded(project, 1.5 * whole / 1e6)
@@ -244,8 +240,7 @@ def test_tokens_count_before_a_run(project: Project) -> None:
 
     def needed() -> float:
         bounded(project, 0.1)
-        ran = project("run")
-        assert ran.code == 2
+        ran = project("run").fails(2)
         found = re.search(r"expected room for about (\S+) MB", ran.err)
         assert found, ran.err
         return float(found[1])

@@ -367,8 +367,7 @@ def test_a_document_that_cannot_be_tagged_costs_its_shard_and_is_told_once(
     inputs(project.root, documents=29)
     rows = [document("bad", "someone29@example.org")]
     write_rows(project.root / "in" / "1.jsonl", rows)
-    ran = project("run")
-    assert ran.code == 1
+    ran = project("run").fails(1)
     assert ran.err.count("no someone29@example.org, please") == 2  # when it is met, and in the list at the end
     assert "s/1.jsonl.gz:1" in ran.err
     assert "nothing was published in" in ran.out
@@ -414,8 +413,7 @@ def test_when_a_shard_fails_the_per_shard_work_of_the_others_is_finished_and_not
         path.write_bytes(path.read_bytes()[:-9])
         project.config["tag"] = {}
         shards.remove("1.jsonl.gz")
-    ran = project("run")
-    assert ran.code == 1
+    ran = project("run").fails(1)
     assert ran.out.count("correct what has failed, then run the same command again") >= 1
     if fails != "dedup":
         assert sorted(path.name for path in (project.attributes / "picky-0" / "s").iterdir()) == shards
@@ -451,8 +449,7 @@ def test_a_document_that_cannot_be_mixed_leaves_the_attributes_of_its_shard(
     }
     project = made(tmp_path, run, recipe)
     write_rows(project.root / "in" / "1.jsonl", [document("bad", "a", metadata={"n": "seven"})])
-    ran = project("run")
-    assert ran.code == 1
+    ran = project("run").fails(1)
     assert ran.err.count("id=bad") == 2 or ran.err.count("bad") >= 1
     assert len(tree(project.attributes)) == 3
     assert tree(project.out) == {}

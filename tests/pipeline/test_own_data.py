@@ -176,10 +176,7 @@ def test_a_wrong_format_is_told_with_the_right_one(format: str, name: str | byte
         path.write_bytes(name)
     else:
         write(path)
-    ran = project.ingest({"format": format, "from": str(path), "source": "own"})
-    assert ran.code == 1
-    assert what in ran.err
-    assert str(path) in ran.err
+    project.ingest({"format": format, "from": str(path), "source": "own"}).fails(1, what, str(path))
 
 
 def test_records_from_before_there_were_these_options_are_those_of_now(project: Project) -> None:

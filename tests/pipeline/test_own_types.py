@@ -192,8 +192,7 @@ def test_rows_in_place_are_held_against_types(tmp_path: Path, run: Run) -> None:
     rule = "metadata.score is not None and metadata.score > 3"
     documents = f"format: jsonl, path: {tmp_path}/a.jsonl"
     for command in ("run", "tag", "stats"):
-        failed = run(command, "-c", _in_place(tmp_path, documents, rule))
-        assert failed.code == 1
+        failed = run(command, "-c", _in_place(tmp_path, documents, rule)).fails(1)
         assert "a.jsonl:1101: expected a number or null, got a text - at metadata.score" in failed.err + failed.out
     declared = _in_place(tmp_path, documents + ", typed: {score: json}", "metadata.score != 3")
     assert run("run", "-c", declared).code == 0

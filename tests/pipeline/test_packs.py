@@ -114,10 +114,7 @@ def test_large_inputs_and_one_alone_have_their_own_names_and_shard_size_cuts_pac
 def test_names_of_inputs_and_of_packs_do_not_meet(project: Project) -> None:
     write(project.root, range(2))
     (project.root / "in" / "000.pack.txt").write_text("long\n\n" * 1000)
-    ran = project.ingest(entry(project.root, pack="1 kB"))
-    assert ran.code == 2
-    assert "expected one input for each shard, got" in ran.err
-    assert "000.pack.txt" in ran.err
+    project.ingest(entry(project.root, pack="1 kB")).fails(2, "expected one input for each shard, got", "000.pack.txt")
 
 
 @pytest.mark.slow
@@ -218,8 +215,7 @@ def test_bad_items_are_kept_aside_with_the_input_that_they_are_in(project: Proje
         rows = [json.dumps({"id": f"{i}-{j}", "text": "x"}) for j in range(40)]
         (project.root / "in" / f"{i}.jsonl").write_text("\n".join([*rows[:i], "{bad", *rows[i:]]) + "\n")
     one = {"format": "jsonl", "from": f"{project.root}/in/*.jsonl", "source": "j", "pack": "1 MB"}
-    ran = project.ingest(one)
-    assert ran.code == 1
+    ran = project.ingest(one).fails(1)
     assert [f"{project.root}/in/{i}.jsonl:{i + 1}: expected" in ran.err for i in range(3)] == [True] * 3
     assert project.ingest({**one, "on_error": "skip"}).code == 0
     kept = read_rows(project.data / ".toolkit" / "rejects" / "j" / "0.pack.jsonl.gz")
@@ -419,16 +415,14 @@ def test_what_fails_in_a_group_fails_alone(many: Project) -> None:
     broken = many.root / "in" / "1" / "17.jsonl"
     whole = broken.read_text()
     broken.write_text("no document\n")
-    ran = many("run")
-    assert ran.code == 1
+    ran = many("run").fails(1)
     assert f"{broken}:1" in ran.out + ran.err
     assert "39 done" in ran.out
     assert "1 failed" in ran.out
     assert "1 input is not in this: its ingest failed or was interrupted" in ran.out
     inputs = RecordLog(str(many.data / ".toolkit/inputs"))
     assert [key for key, record in inputs.items("ingest") if b"begun" in record] == ["s/1/17.jsonl"]
-    status = many("status")
-    assert "17.jsonl" in status.out
+    many("status").shows("17.jsonl")
     broken.write_text(whole)
     assert "40 done (39 before)" in many.ok("run").out
     assert strays(many.root) == []
@@ -454,8 +448,7 @@ def test_a_file_that_is_nobody_s_is_not_replaced_by_a_group(many: Project, monke
     theirs.parent.mkdir(parents=True)
     theirs.write_bytes(b"theirs")
     for before in (0, 39):  # no note of an attempt, which the next run believes, names what is not the input's
-        ran = many("ingest")
-        assert ran.code == 1
+        ran = many("ingest").fails(1)
         assert "expected no file here yet" in ran.out + ran.err
         assert theirs.read_bytes() == b"theirs"
         assert f"39 done ({before} before)" in ran.out

@@ -151,8 +151,7 @@ def test_a_dry_run_tells_documents_of_several_sources_apart(joined: Project) -> 
     joined.ok("mix", "--dry-run")
     some[250]["id"] = "other"
     write_rows(joined.documents / "x/a.jsonl.gz", some)
-    ran = joined("mix", "--dry-run")
-    assert ran.code == 1
+    ran = joined("mix", "--dry-run").fails(1)
     assert "x/a.parquet:251: expected the attributes of" in ran.out + ran.err
 
 

@@ -117,11 +117,9 @@ def test_other_commands_say_that_the_documents_are_gone(project: Project) -> Non
 def test_shares_in_any_order_and_a_last_step(project: Project) -> None:
     once = expected(project)
     for i in (2, 0, 1):
-        ran = project.ok("run", "--per-shard", "--shard", f"{i}/3")
-        assert "run the same command without --shard" in ran.out
+        project.ok("run", "--per-shard", "--shard", f"{i}/3").shows("run the same command without --shard")
         assert tree(project.data) == tree(project.out) == {}
-    last = project.ok("run", "--per-shard")
-    assert "7 done (7 before)" in last.out
+    project.ok("run", "--per-shard").shows("7 done (7 before)")
     assert published(project) == once
 
 
@@ -144,8 +142,7 @@ def test_an_input_that_fails_stops_no_other_and_nothing_is_published(project: Pr
     bad = project.root / "in" / "03.jsonl"
     good = bad.read_text()
     bad.write_text(good + "no JSON\n")
-    ran = project("run", "--per-shard")
-    assert ran.code == 1
+    ran = project("run", "--per-shard").fails(1)
     assert "03.jsonl:6" in ran.out + ran.err
     assert tree(project.out) == {}
     bad.write_text(good)
@@ -157,8 +154,7 @@ def test_a_shard_that_cannot_be_mixed_may_be_left_out(project: Project) -> None:
     project.config["mix"]["rules"].append({"drop": "1 // (len(document.id) - 4) < 0", "name": "by zero"})
     (project.root / "in" / "02.jsonl").write_text('{"id": "four", "text": "Die Tür ist offen."}\n')
     project.config["mix"] |= {"on_failed_shard": "omit", "allow_empty": True}
-    plain = project("run")
-    assert plain.code == 1
+    project("run").fails(1)
     once = published(project)
     assert "s/02.jsonl.gz" in json.loads(once[1])["omitted"]
     shutil.rmtree(project.data)

@@ -16,8 +16,7 @@ from toolkit.errors import DataError
 def refused(project: Project, command: str = "mix") -> str:
     """What is said of a configuration that is refused; nothing is written."""
     before = tree(project.root, bookkeeping=True)
-    ran = project(command)
-    assert ran.code == 2, ran.out + ran.err
+    ran = project(command).fails(2)
     after = tree(project.root, bookkeeping=True)
     assert {name: digest for name, digest in after.items() if name != "config.yaml"} == {
         name: digest for name, digest in before.items() if name != "config.yaml"

@@ -100,8 +100,7 @@ def test_all_of_an_output_in_one_commit(mixed: Project, hub: Hub, run: Run, in_p
     assert (repo.private, len(repo.commits)) == (True, 1)
     assert (ran.json["private"], ran.json["page"]) == (True, f"{hub.url}/datasets/me/letters")
     sent = hub.sent.copy()
-    again = _publish(mixed, run).succeeds()
-    assert f"0 written, {len(_whole(mixed))} were there" in again.out
+    again = _publish(mixed, run).succeeds().shows(f"0 written, {len(_whole(mixed))} were there")
     assert (hub.sent, len(repo.commits)) == (sent, 1)
     assert TOKEN not in ran.out + ran.err + again.out + again.err
     assert not [path for path in mixed.root.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
@@ -197,8 +196,7 @@ def test_what_stays_is_told_and_a_rerun_goes_on(
 def test_a_hub_that_hangs_is_left(mixed: Project, hub: Hub, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "READ", 0.5)
     hub.fails["commit"] = ["hang"] * 1000
-    ran = _publish(mixed, run, give_up=0.01)
-    assert ran.code == 1
+    ran = _publish(mixed, run, give_up=0.01).fails(1)
     assert hub.held.is_set()
     assert "run again when 127.0.0.1 answers" in ran.err
 
@@ -242,8 +240,7 @@ def test_many_files_take_several_commits_and_the_card_is_in_the_last(
 ) -> None:
     monkeypatch.setattr(publishing, "COMMIT", 3)
     hub.fails["commit"] = ["", 413]
-    ran = _publish(mixed, run)
-    assert ran.code == 1
+    _publish(mixed, run).fails(1)
     assert (len(hub.repos["me/letters"].commits), "README.md" in _there(hub)) == (1, False)
     sent = hub.sent.copy()
     assert _publish(mixed, run).code == 0

@@ -124,8 +124,7 @@ def test_validate_tells_copies_from_duplicates(repeated: Project) -> None:
     rows[-1]["metadata"]["copy"] = 6
     rows[0]["metadata"]["copy"] = "x"
     part.write_bytes(gzip.compress(b"".join(json.dumps(row).encode() + b"\n" for row in rows)))
-    ran = repeated("validate", repeated.out)
-    assert ran.code == 1
+    ran = repeated("validate", repeated.out).fails(1)
     assert f":{len(rows)}: expected each (source, id, copy) once, got that of {part}:{len(rows) - 1} again" in ran.out
     assert ":1: expected the number of the copy, from 1, at $.metadata.copy, got 'x'" in ran.out
     write_rows(as_dataset.root / "again" / "documents" / "a.jsonl.gz", rows)

@@ -537,8 +537,7 @@ def test_what_cannot_be_is_said(reported: Project, run: Run) -> None:
         (("--compare", reported.documents / "0.jsonl.gz"), "expected a dataset, or the output of a mix"),
     ):
         reported("report", *arguments).fails(2, said)
-    ran = run("report", reported.root / "nothing", "-o", reported.root / "x.json")
-    assert ran.code == 2
+    run("report", reported.root / "nothing", "-o", reported.root / "x.json").fails(2)
     assert run("report").code == 2
 
 

@@ -188,9 +188,7 @@ def test_an_added_shard_is_the_only_one_tagged_and_is_in_the_next_mix(small: Pro
 def test_a_forgotten_shard_is_not_in_the_next_mix_and_a_lost_one_has_its_attributes(small: Project) -> None:
     small.ok("mix")
     (small.documents / "b.jsonl.gz").unlink()
-    ran = small("validate")
-    assert ran.code == 1
-    assert "shape-0/b.jsonl.gz" in ran.out
+    small("validate").fails(1).shows("shape-0/b.jsonl.gz")
     small.ok("clean", "--forget", "b.jsonl.gz")
     small.ok("mix")
     assert not any(row["id"].startswith("b-") for row in small.output())
@@ -206,8 +204,7 @@ def test_lost_records_cost_a_new_start_but_never_data(small: Project) -> None:
             for path in (small.data / ".toolkit").rglob(pattern):
                 if path.name != "schema.json":
                     path.write_bytes(damaged)
-        ran = small("mix")
-        assert ran.code == 1
+        ran = small("mix").fails(1)
         assert "Traceback" not in ran.err
         assert written(small) == {"shape-0": 3}
         assert tree(small.attributes) == before
@@ -240,9 +237,7 @@ def test_a_set_made_again_under_another_that_read_it_is_refused_as_stale(chain: 
     chain.ok("tag", "--overwrite")
     chain("mix").fails(1, str(chain.attributes / "language-0"), "earlier version")
     assert tree(chain.out) == before
-    validated = chain("validate")
-    assert validated.code == 1
-    assert "earlier version" in validated.out
+    chain("validate").fails(1).shows("earlier version")
     chain.config["tag"] = both | {"lines-0": chain.config["tag"]["lines-0"]}
     assert chain("tag").code == 2  # made from other settings
     chain.ok("tag", "--overwrite")
@@ -368,8 +363,7 @@ def test_one_failed_shard_stops_no_other_and_a_rerun_does_only_what_is_missing(s
     sound = path.read_bytes()
     times_ = path.stat()
     path.write_bytes(sound[:-9])
-    ran = small("tag", "--json")
-    assert ran.code == 1
+    ran = small("tag", "--json").fails(1)
     assert ran.json["written"] == {"shape-0": 0, "more-0": 2}
     assert len(ran.json["failed"]) == 1
     assert f"{path}:" in ran.json["failed"][0]
@@ -405,9 +399,7 @@ def test_omit_publishes_without_the_failed_shards_and_lists_them(small: Project)
     sound = path.read_bytes()
     path.write_bytes(sound[:-9])
     for _ in range(2):
-        ran = small("mix")
-        assert ran.code == 1
-        assert "omitted: b.jsonl.gz" in ran.out
+        ran = small("mix").fails(1).shows("omitted: b.jsonl.gz")
         assert str(path) in ran.err
         assert not any(row["id"].startswith("b-") for row in small.output())
         assert len(small.output()) == 7
@@ -422,9 +414,7 @@ def test_omit_publishes_without_the_failed_shards_and_lists_them(small: Project)
 def test_omit_also_omits_a_shard_whose_attributes_another_program_left_damaged(by_hand: Project) -> None:
     by_hand.config["mix"]["on_failed_shard"] = "omit"
     (by_hand.attributes / "exp" / "b.jsonl.gz").unlink()
-    ran = by_hand("mix")
-    assert ran.code == 1
-    assert "omitted: b.jsonl.gz" in ran.out
+    by_hand("mix").fails(1).shows("omitted: b.jsonl.gz")
     assert len(by_hand.output()) == 7
 
 
@@ -442,9 +432,7 @@ def test_run_publishes_nothing_after_a_failed_stage(small: Project) -> None:
     path = small.documents / "b.jsonl.gz"
     path.write_bytes(path.read_bytes()[:-9])
     small.config["tag"]["more-0"] = {"tagger": "noise", "as": "more"}
-    ran = small("run")
-    assert ran.code == 1
-    assert "nothing was published in" in ran.out
+    small("run").fails(1).shows("nothing was published in")
     assert tree(small.out) == {}
 
 
@@ -568,8 +556,7 @@ def test_a_part_that_fails_takes_none_of_its_group_along(routed: Project, monkey
         return assembled(work, part, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(assemble, "_assemble", watched)
-    ran = routed("mix")
-    assert ran.code == 1
+    ran = routed("mix").fails(1)
     told = [line for line in ran.err.splitlines() if "as planned, got" in line]
     assert all(any(f"{routed.out}/{label}" in line for line in told) for label in broken)
     assert tree(routed.out) == {}

@@ -194,8 +194,7 @@ def test_streams_annotate_train_align_and_tokenize_are_below_it(folder: Path, ru
 
 
 def test_a_dry_run_shows_the_root(folder: Path, run: Run) -> None:
-    ran = run("ingest", "-c", folder / "conf/deep/c.yaml", "--dry-run").succeeds()
-    assert f"root: {folder}\n" in ran.out
+    run("ingest", "-c", folder / "conf/deep/c.yaml", "--dry-run").succeeds().shows(f"root: {folder}\n")
 
 
 def test_paths_on_the_command_line_are_those_of_the_working_folder(folder: Path, run: Run) -> None:

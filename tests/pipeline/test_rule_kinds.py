@@ -208,9 +208,7 @@ def test_an_edited_function_is_run_again_and_a_comment_is_none(ruled: Project) -
 
 
 def test_a_dry_run_says_that_it_reads_the_text(ruled: Project) -> None:
-    ran = ruled.ok("mix", "--dry-run")
-    assert "so the documents were read with their text" in ran.out
-    assert "brief" in ran.out
+    ruled.ok("mix", "--dry-run").shows("so the documents were read with their text", "brief")
 
 
 @pytest.mark.parametrize(

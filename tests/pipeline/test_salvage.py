@@ -61,8 +61,7 @@ def begin(project: Project, data: bytes, **options: Any) -> Path:
 def test_what_is_whole_before_the_damage_is_kept(make: Any, project: Project) -> None:
     data, count, byte = make()
     path = begin(project, data)
-    ran = project("ingest", "--json")
-    assert ran.code == 1
+    ran = project("ingest", "--json").fails(1)
     (told,) = ran.json["salvaged"]
     ids = [row["id"] for row in project.shard("s/a.jsonl.gz")]
     assert ids == [f"d{i}" for i in range(len(ids))]
@@ -80,8 +79,7 @@ def test_it_is_not_done_again_until_the_file_is_another(project: Project) -> Non
     assert project("ingest").code == 1
     shard = project.documents / "s" / "a.jsonl.gz"
     before = shard.stat()
-    again = project("ingest", "--json")
-    assert again.code == 1
+    again = project("ingest", "--json").fails(1)
     assert len(again.json["salvaged"]) == 1
     assert (shard.stat().st_mtime_ns, shard.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
     project.config["ingest"][0]["on_error"] = "skip"
@@ -128,8 +126,7 @@ def test_each_compression_is_salvaged(suffix: str, damage: str, project: Project
     path = project.root / "in" / f"a.jsonl.{suffix}"
     path.parent.mkdir()
     path.write_bytes(data)
-    ran = project.ingest({"format": "jsonl", "from": [str(path)], "source": "s", "on_error": "salvage"})
-    assert ran.code == 1
+    ran = project.ingest({"format": "jsonl", "from": [str(path)], "source": "s", "on_error": "salvage"}).fails(1)
     ids = [row["id"] for row in project.shard("s/a.jsonl.gz")]
     assert ids == [f"d{i}" for i in range(len(ids))]
     assert len(ids) == 10 if damage == "corrupt" else len(ids) >= 10
@@ -163,16 +160,13 @@ def test_dry_runs_and_status_name_what_was_salvaged(project: Project) -> None:
     assert first.json["first"][0]["looked_at"] >= 30, "the beginning is looked at as it will be read"
     project("ingest")
     for command, arguments, code in (("ingest", ["--dry-run"], 1), ("run", ["--dry-run"], 1), ("status", [], 1)):
-        ran = project(command, *arguments)
-        assert ran.code == code
-        assert f"salvaged: {path}: expected a sound gzip file" in ran.out
+        project(command, *arguments).fails(code).shows(f"salvaged: {path}: expected a sound gzip file")
 
 
 def test_a_run_per_shard_names_it_again(project: Project) -> None:
     begin(project, corrupt()[0])
     for _ in range(2):
-        ran = project("run", "--per-shard", "--json")
-        assert ran.code == 1
+        ran = project("run", "--per-shard", "--json").fails(1)
         assert len(ran.json["salvaged"]) == 1
         assert len(project.output()) == 11
     assert project("run", "--per-shard", "--dry-run").code == 1
@@ -197,9 +191,7 @@ def test_a_file_without_anything_whole_is_refused(project: Project) -> None:
 
 def test_a_run_goes_on_with_what_was_kept_and_ends_with_1(project: Project) -> None:
     begin(project, corrupt()[0])
-    ran = project("run")
-    assert ran.code == 1
-    assert "salvaged: " in ran.out
+    ran = project("run").fails(1).shows("salvaged: ")
     assert len(project.output()) == 11
     assert not [line for line in ran.out.split("\n") if line.startswith("not run")]
 
@@ -210,7 +202,6 @@ def test_whole_records_of_a_crawl_are_kept(project: Project) -> None:
     records = [record(n, f"A text {n}.".encode(), type="conversion", kind="text/plain") for n in range(4)]
     path.write_bytes(b"".join(map(gzip.compress, records))[:-9])
     entry = {"format": "wet", "from": [str(path)], "source": "cc", "on_error": "salvage"}
-    ran = project.ingest(entry)
-    assert ran.code == 1
+    project.ingest(entry).fails(1)
     (shard,) = project.documents.rglob("*.jsonl.gz")
     assert [row["text"] for row in read_rows(shard)] == ["A text 0.", "A text 1.", "A text 2."]

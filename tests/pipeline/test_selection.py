@@ -166,10 +166,7 @@ def test_an_index_that_lies_is_an_error_and_its_record_is_kept_aside(
     pq.write_table(pa.Table.from_pylist(rows), index)
     with web(crawl.root, Behaviour()) as url:
         lying = {key: value for key, value in entry(url, index=str(index)).items() if key != "crawl"}
-        ran = project.ingest(lying)
-        assert ran.code == 1
-        assert f"expected the record of {rows[2]['url']} in {url}" in ran.err
-        assert message in ran.err
+        project.ingest(lying).fails(1, f"expected the record of {rows[2]['url']} in {url}", message)
         assert not list(project.documents.rglob("*.gz"))
         assert project.ingest(lying | {"on_error": "skip", "max_rejected": 0.5}).code == 0
     assert same(documents(project), whole, good)
@@ -213,8 +210,7 @@ def test_a_redirect_elsewhere_gives_no_page_of_somebody_else(project: Project, c
 def chosen(project: Project, crawl: Crawl, **more: Any) -> list[str]:
     """The URLs that an entry selects, in the order of the index."""
     given = {key: value for key, value in entry(crawl.root, **more).items() if value is not None}
-    ran = project.ingest(given)
-    assert ran.code == 0, ran.err
+    project.ingest(given).succeeds()
     found = documents(project)
     return [row["url"] for row in crawl.rows["warc"] if row["url"] in found]
 
@@ -288,8 +284,7 @@ def test_an_index_elsewhere(kind: str, project: Project, crawl: Crawl, whole: di
         given |= {"crawl": CRAWL, "base_url": str(tmp_path)}
     else:
         given["index"] = str(places[kind])
-    ran = project.ingest(given)
-    assert ran.code == 0, ran.err
+    project.ingest(given).succeeds()
     assert same(documents(project), whole, rows)
 
 
@@ -413,9 +408,7 @@ def test_what_cannot_be_selected_is_refused(
 ) -> None:
     crawl = make_crawl(tmp_path / "www", files=1, pages=5, leave_out=("content_truncated",))
     given = {key: value for key, value in (entry(crawl.root) | change).items() if value is not None}
-    ran = project.ingest(given)
-    assert ran.code == 2, ran.out + ran.err
-    assert message in ran.err
+    project.ingest(given).fails(2, message)
     assert not project.data.exists()
 
 
@@ -424,10 +417,9 @@ def test_what_cannot_be_selected_is_refused(
 
 def test_another_condition_is_another_dataset_or_replaces_it(project: Project, crawl: Crawl) -> None:
     assert project.ingest(entry(crawl.root)).code == 0
-    ran = project.ingest(entry(crawl.root, where='"deu" in content_languages'))
-    assert ran.code == 2
-    assert "was ingested with other settings" in ran.err
-    assert 'where: \'"bre" in content_languages' in ran.err
+    project.ingest(entry(crawl.root, where='"deu" in content_languages')).fails(
+        2, "was ingested with other settings", 'where: \'"bre" in content_languages'
+    )
     assert "missing" in project.run("status", "-c", project.yaml).out
     project.ok("ingest", "--overwrite")
     assert documents(project).keys() == {row["url"] for row in crawl.wanted("deu") if row["fetch_status"] == 200}

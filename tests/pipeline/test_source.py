@@ -74,8 +74,7 @@ def test_a_set_is_out_of_date_when_an_input_of_what_it_was_made_from_is(project:
         ["compare", "rank-0", "rank-0"],
         ["report", "--output", str(tmp_path / "report.json")],
     ):
-        looked = project(*command)
-        assert looked.code == 0, looked.err
+        looked = project(*command).succeeds()
         assert f"warning: {STALE}" in looked.err, command
     dataset = toolkit.Dataset(str(project.yaml))
     with pytest.raises(toolkit.StaleError, match="out of date"):

@@ -504,8 +504,7 @@ def test_a_value_that_an_expression_cannot_use_names_its_document(labelled: Proj
 
 
 def test_a_histogram_has_the_thresholds_of_the_mix(labelled: Project) -> None:
-    ran = labelled.ok("stats", "--histogram", "language.prob")
-    assert "language.prob < 0.25: unsure" in ran.out
+    labelled.ok("stats", "--histogram", "language.prob").shows("language.prob < 0.25: unsure")
     found = labelled.ok("stats", "--histogram", "language.prob", "--json").json
     assert sum(each["count"] for each in found["bins"]) == 120
 

@@ -110,8 +110,7 @@ def test_built_in_taggers_are_listed_with_what_they_give(run: Run) -> None:
         "from": "built in",
         "error": None,
     }
-    ran = run("taggers")
-    assert "\nnoise " in ran.out
+    ran = run("taggers").shows("\nnoise ")
     assert ran.err == ""
 
 
@@ -121,8 +120,7 @@ def test_taggers_of_packages_and_files_are_listed_and_broken_ones_hide_none(
 ) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("import sys\nsys.exit('gone')\n")
-    ran = run("taggers", "--file", installed, "--file", broken, "--file", tmp_path / "none.py", "--json")
-    assert ran.code == 1
+    ran = run("taggers", "--file", installed, "--file", broken, "--file", tmp_path / "none.py", "--json").fails(1)
     found = by_name(ran)
     assert found["own_vowels"]["from"] == "own-taggers 1.5"
     assert found["noise"]["from"] == "built in"  # an installed package changes no values of existing configurations
@@ -136,16 +134,14 @@ def test_taggers_of_packages_and_files_are_listed_and_broken_ones_hide_none(
     assert not any("\n" in (each["error"] or "") for each in found.values())
     assert found["noise"]["error"] is None
 
-    shown = run("taggers", "--file", broken)
-    assert shown.code == 1
+    shown = run("taggers", "--file", broken).fails(1)
     assert "\nnoise " in shown.out
     assert f"\n{broken} (file {broken}): {found[str(broken)]['error']}\n" in shown.out
     assert "Traceback" not in shown.out + shown.err
 
 
 def test_a_broken_entry_point_is_one_line_in_other_commands_too(installed: Path, run: Run, tmp_path: Path) -> None:
-    ran = run("taggers", "broken")
-    assert ran.code == 2
+    ran = run("taggers", "broken").fails(2)
     assert ran.err.startswith("error: broken: expected no_such_module:Thing to be importable, got ModuleNotFoundError")
     assert ran.err.count("\n") == 1
 
@@ -209,8 +205,7 @@ def test_own_taggers_are_described_with_their_options(own: Path, run: Run, tmp_p
     ],
 )
 def test_what_is_no_tagger_is_status_2(arguments: tuple[str, ...], expected: str, run: Run) -> None:
-    ran = run("taggers", *arguments)
-    assert ran.code == 2
+    ran = run("taggers", *arguments).fails(2)
     assert ran.err.startswith("error: ")
     assert expected in ran.err
     assert ran.err.count("\n") == 1
@@ -224,8 +219,7 @@ def test_a_tagger_with_a_wrong_type_is_one_line(run: Run, tmp_path: Path) -> Non
         2, "expected types that msgspec knows, got TypeError: Can only set `ge` on a numeric type"
     )
     assert ran.err.count("\n") == 1
-    listed = run("taggers", "--file", path)
-    assert f"{path}:Vowels (file {path}): TypeError: Can only set `ge`" in listed.out
+    run("taggers", "--file", path).shows(f"{path}:Vowels (file {path}): TypeError: Can only set `ge`")
 
 
 def test_choices_name_their_extras() -> None:
@@ -516,7 +510,6 @@ def test_a_tagger_that_calls_exit_fails_its_shard(executor: str, project: Projec
     write_rows(project.documents / "a.jsonl.gz", [document("1", "go")])
     write_rows(project.documents / "b.jsonl.gz", [document("2", "stay")])
     project.config |= {"executor": {"type": executor}, "tag": {"leaving-0": f"{path}:Leaving"}}
-    ran = project("tag")
-    assert ran.code == 1
+    ran = project("tag").fails(1)
     assert "SystemExit: 0" in ran.out + ran.err
     assert project.values("leaving-0", "b.jsonl.gz") == [{"leaving": 1}]

@@ -181,13 +181,11 @@ def test_a_lost_shard_is_named_until_it_is_forgotten(
     before = tree(project.out)
     path.unlink()
     for command in ("run", "mix", "tag", "validate", "status"):
-        ran = project(command)
-        assert ran.code == 1
+        ran = project(command).fails(1)
         assert f"{path}: expected the documents" in ran.out + ran.err, command
         assert f"`toolkit clean --forget {name}`" in ran.out + ran.err, command
     assert tree(project.out) == before
-    shown = project.ok("clean", "--forget", name, "--dry-run")
-    assert "1 shard would be deleted" in shown.out
+    project.ok("clean", "--forget", name, "--dry-run").shows("1 shard would be deleted")
     project.ok("clean", "--forget", name)
     for command in ("run", "status", "validate"):
         project.ok(command)
@@ -228,8 +226,7 @@ def test_a_key_that_an_external_file_had_is_missed(project: Project) -> None:
     project.ok("mix")  # no document of this shard has such a span any more
     write("b", "x")  # an absent key means no spans: the rule would not fire there
     for command in ("mix", "validate"):
-        ran = project(command)
-        assert ran.code == 1
+        ran = project(command).fails(1)
         assert "expected the keys that the file had before, got none of y" in ran.out + ran.err
     assert project("status").code == 1
     project.ok("clean", "--forget", "spans")
@@ -299,8 +296,7 @@ def test_the_limit_may_be_raised_without_reading_the_inputs_again(project: Proje
     configured(project, entry(project))
     assert project("run").code == 1
     project.config["ingest"][0]["max_rejected"] = 0.5
-    ran = project.ok("run")
-    assert "2 inputs: 2 done (2 before)" in ran.out
+    project.ok("run").shows("2 inputs: 2 done (2 before)")
     assert len(project.output()) == 100
     project.config["ingest"][0]["max_rejected"] = 0.49
     assert project("ingest").code == 1
@@ -311,8 +307,7 @@ def test_what_has_too_much_rejected_is_a_finding(project: Project) -> None:
     inputs(project, (50, 50), (50, 50))
     configured(project, entry(project))
     project("ingest")
-    ran = project("validate", "--json")
-    assert ran.code == 1
+    ran = project("validate", "--json").fails(1)
     assert [each for each in ran.json["findings"] if "got 100 of 200 (50.0 %): 100 invalid JSON" in each["message"]]
     shared = project("validate", "--shard", "0/2", "--json").json["findings"]
     assert not any("rejected" in finding["message"] for finding in shared)

@@ -33,10 +33,7 @@ def edit(path: Path, change: Callable[[list[Any]], Iterable[Any]]) -> None:
 def test_sound_data_has_no_finding(small: Project) -> None:
     small.ok("mix")
     before = tree(small.root)
-    ran = small.ok("validate")
-    assert "0 findings" in ran.out
-    assert "3 shards" in ran.out
-    assert "shape-0" in ran.out
+    small.ok("validate").shows("0 findings", "3 shards", "shape-0")
     assert small.ok("validate", "--json").json["findings"] == []
     for target in (small.data, small.out, small.documents, small.documents / SHARD):
         assert "0 findings" in small.run("validate", target).out
@@ -111,8 +108,7 @@ def test_a_truncated_shard_is_found(small: Project, cut: int) -> None:
 
 def test_a_file_that_is_no_shard_is_named(small: Project) -> None:
     (small.documents / "notes.md").write_text("x")
-    ran = small("validate")
-    assert ran.code == 1
+    ran = small("validate").fails(1)
     assert str(small.documents / "notes.md") in ran.out + ran.err
 
 
@@ -257,8 +253,7 @@ def test_checksum_files_in_all_spellings_are_understood(
     tmp_path: Path, run: Run, spelling: str, checksums: str
 ) -> None:
     root = release(tmp_path, spelling, checksums)
-    ran = run("validate", root).succeeds()
-    assert "2 files" in ran.out
+    run("validate", root).succeeds().shows("2 files")
     part = root / "en" / "en_part_2.jsonl.gz"
     write_rows(part, [line("other\ntwo")])
     finds(run("validate", root), f"{part}: expected the checksum", f"{checksums}:2", "1 finding")

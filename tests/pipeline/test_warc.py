@@ -320,9 +320,7 @@ def test_a_large_record_is_not_held(tmp_path: Path) -> None:
 def test_a_truncated_record_is_an_error_or_kept_aside(project: Project) -> None:
     records = [record(i, http(page(f"page {i}"), HTML)) for i in range(3)]
     path = write_warc(project.root, records[0], records[1][:-30], records[2], name="w.warc")
-    ran = project.ingest(warc(path))
-    assert ran.code == 1
-    assert f"{path}: record 2: expected two line ends" in ran.err
+    project.ingest(warc(path)).fails(1, f"{path}: record 2: expected two line ends")
     found, counts = rows(project, path, on_error="skip")
     assert [row["text"] for row in found] == ["page 0", "page 2"]
     assert counts["rejected.record"] == 1

@@ -167,8 +167,7 @@ def test_sets_that_have_the_same_key_are_told_apart_by_name(asked: Project) -> N
 
 def test_a_value_that_does_not_fit_names_its_document(asked: Project) -> None:
     asked.config["tag"] = {"picky-0": PICKY | {"when": "metadata.n is not None and metadata.n.x == 3"}}
-    ran = asked("tag")
-    assert ran.code == 1
+    ran = asked("tag").fails(1)
     assert re.search(r"a\.jsonl\.gz:2: when: `metadata\.n.*document 'd1'", ran.err), ran.err
 
 

@@ -309,7 +309,6 @@ def test_spans_of_another_program_are_removed_and_rows_may_lack_them(project: Pr
 def test_spans_that_are_none_fail_their_shard(project: Project, values: Any, without: str, expected: str) -> None:
     of_another(project, values)
     project.config["tag"] = {"length-0": {"tagger": "length", "without": without}}
-    ran = project("tag")
-    assert ran.code == 1
+    ran = project("tag").fails(1)
     assert re.search(expected, ran.err), ran.err
     assert not list((project.attributes / "length-0").glob("*"))

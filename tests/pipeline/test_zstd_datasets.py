@@ -55,8 +55,7 @@ def test_every_command_reads_it(pipeline: Project, run: Run) -> None:
     pipeline.ok("mix", "--dry-run")
     pipeline.ok("status")
     assert run("stats", str(pipeline.data)).code == 0
-    shown = run("head", str(pipeline.documents / f"{SHARD}.zst"), "-n", "1")
-    assert "line_shape" in shown.out
+    run("head", str(pipeline.documents / f"{SHARD}.zst"), "-n", "1").shows("line_shape")
     again = pipeline.ok("run", "--json").json
     assert again["ingest"]["skipped"] == again["ingest"]["inputs"]
     assert tree(pipeline.root) == before
@@ -353,8 +352,7 @@ def test_a_wrong_value_fails_its_shard_in_any_row(
     else:
         write_rows(project.documents / "a.jsonl.gz", rows)
         write_rows(project.documents / "b.jsonl.gz", [document("e", "good")])
-    ran = project("run" if way == "run" else "tag")
-    assert ran.code == 1
+    ran = project("run" if way == "run" else "tag").fails(1)
     message = f"a.jsonl.gz:{ROW}: tagger own: expected a value of its declared type {expected}"
     assert message in ran.err
     assert f"(document 'd{ROW}')" in ran.err

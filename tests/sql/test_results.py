@@ -41,8 +41,7 @@ def test_nothing_of_a_document_reaches_the_terminal(hostile: Project, monkeypatc
     )
     assert all(c.isprintable() or c == "\n" for c in ran.out)
     assert max(map(len, ran.out.splitlines())) <= 100
-    errors = hostile("sql", "SELECT error(text) FROM documents WHERE id = '0'")
-    assert errors.code == 1
+    errors = hostile("sql", "SELECT error(text) FROM documents WHERE id = '0'").fails(1)
     assert all(c.isprintable() or c == "\n" for c in errors.err)
 
 

@@ -460,8 +460,7 @@ def test_clean_deletes_what_processes_that_are_gone_have_left(tmp_path: Path, ru
         path.write_bytes(b"half")
     assert str(stale) in run("clean", tmp_path, "--dry-run").out
     assert stale.exists()
-    ran = run("clean", tmp_path)
-    assert "2 files and uploads deleted" in ran.out
+    run("clean", tmp_path).shows("2 files and uploads deleted")
     assert not stale.exists()
     assert not elsewhere.exists(), "the nodes of a cluster that died do not come back to do it"
     assert living.exists()
