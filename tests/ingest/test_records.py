@@ -40,6 +40,7 @@ UNUSUAL = [
     PLAIN.replace(b"WARC/1.0", b"WARC/1.1"),
     PLAIN.replace(b"WARC/1.0", b"WARC/0.17"),
     PLAIN.replace(b"Content-Length: 4", b"Content-Length: 0004"),
+    PLAIN.replace(b"Content-Length", b"content-length"),
     PLAIN.replace(b"WARC-Type", b"Type"),
     PLAIN + b"\r\n",
     b"WARC/1.0\r\n\r\n",

@@ -11,7 +11,7 @@ from toolkit.text.warc_records import DIGEST, JSON_END, LONGEST_HEAD, MOST_NAMES
 _i64, _u8 = numba.int64, numba.uint8
 
 _TYPE, _LENGTH, _BLOCK_DIGEST, _PAYLOAD_DIGEST = 0, 3, 4, 5
-_RETURN, _FEED, _SPACE, _QUOTE, _SLASH, _COLON, _COMMA = 13, 10, 32, 34, 92, 58, 44
+_RETURN, _FEED, _SPACE, _QUOTE, _SLASH, _COLON, _COMMA, _C, _L = 13, 10, 32, 34, 92, 58, 44, 67, 76
 
 
 @inline
@@ -41,7 +41,8 @@ def _head_end(source: Any, begin: Any, end: Any) -> Any:
 def _headers(source: Any, begin: Any, end: Any, scan: Any, row: Any, out: Any) -> Any:
     """Write headers as JSON; return its end, or -1 for headers in an unusual form.
 
-    They are unusual if a name is there twice, or has other characters than letters, digits and hyphens.
+    They are unusual if a name is there twice, or has other characters than letters, digits and hyphens; and if the
+    length is not spelled ``Content-Length``, which the slower code takes for another header.
     """
     at, count = begin, _i64(0)
     scan.headers[out] = 123
@@ -53,11 +54,12 @@ def _headers(source: Any, begin: Any, end: Any, scan: Any, row: Any, out: Any) -
             scan.headers[out] = _COMMA
             out += 1
         scan.headers[out] = _QUOTE
-        name = out = out + 1
+        name, spelling, capitals = out + 1, at, _i64(0)
+        out = name
         while source[at] != _COLON:
             letter = _i64(source[at])
             if 65 <= letter <= 90:
-                letter += 32
+                letter, capitals = letter + 32, capitals + 1
             elif not (97 <= letter <= 122 or 48 <= letter <= 57 or letter == 45):
                 return _i64(-1)
             scan.headers[out] = letter
@@ -91,6 +93,8 @@ def _headers(source: Any, begin: Any, end: Any, scan: Any, row: Any, out: Any) -
             place = scan.name_bounds[k]
             if scan.name_bounds[k + 1] - place == size and _same(scan.headers, name, scan.names, place, size):
                 scan.places[row + VALUES + 2 * k], scan.places[row + VALUES + 2 * k + 1] = value, value_end
+                if k == _LENGTH and not (capitals == 2 and source[spelling] == _C and source[spelling + 8] == _L):
+                    return _i64(-1)
     scan.headers[out] = 125
     return out + 1
 
