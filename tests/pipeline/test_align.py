@@ -222,6 +222,14 @@ def test_run_aligns_between_ingest_and_mix(tmp_path: Path, run: Run) -> None:
     config.write_text(config.read_text() + f"ingest: [{{format: jsonl, from: {tmp_path}/in.jsonl, source: s}}]\n")
     made = run("run", "-c", config, "--json").succeeds()
     assert made.json["mix"]["totals"]["kept"] == 31
+    run("mix", "-c", config, "mix.output.provenance=true").succeeds()
+    (path,) = (tmp_path / "out/documents").glob("*.gz")
+    assert (
+        json.loads(gzip.decompress(path.read_bytes()).splitlines()[0])["metadata"]["provenance"]["sets"]["v-0"][
+            "versions"
+        ]
+        == {}
+    )
     tagged = config.with_name("tagged.yaml")
     tag = 'tag: {length-0: {tagger: length, when: "quality > 2"}}'
     text = config.read_text().replace(f"{tmp_path}/data", f"{tmp_path}/more").replace("/out}", "/more-out}")

@@ -177,6 +177,16 @@ def test_new_documents_of_shards_that_are_left_out_stay_and_are_named(project: P
     assert "not in the dataset" not in project.ok("make").out
 
 
+def test_a_takedown_names_new_documents_and_the_next_run_makes_them_without_it(project: Project) -> None:
+    project.ok("run")
+    (project.root / "list.txt").write_text("a\n")
+    new = project.root / "new"
+    taken = project.ok("takedown", project.root / "list.txt", "--apply", "--json").json
+    assert f"{new}: toolkit make" in taken["again"]
+    project.ok("run")
+    assert {row["id"][0] for path in (new / "documents").rglob("*.gz") for row in read_rows(path)} == {"b", "c"}
+
+
 def test_ingested_documents_are_never_replaced_by_new_ones(project: Project) -> None:
     project.ok("run")
     other = project.root / "other"

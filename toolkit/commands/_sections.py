@@ -201,6 +201,8 @@ def editions(context: Context) -> dict[str, Context]:
     editions = mix.get(EDITIONS) or {}
     if not isinstance(editions, dict):
         raise place.error((EDITIONS,), "expected `NAME: {rules: …, output: {path: …}}`")
+    if editions and not isinstance(mix.get("output", {}), dict):
+        raise place.error(("output",), "expected {format: …, path: …}")
     results: dict[str, Context] = {}
     paths = {_path_of(mix): "the mix"}
     for name, own in editions.items():
@@ -227,7 +229,7 @@ def _inherited(output: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     from toolkit.mix.settings import OF_OUTPUT
     from toolkit.mix.writer import find_writer
 
-    if own.get("format", output.get("format")) == output.get("format"):
+    if own.get("format", output.get("format")) == output.get("format") or not isinstance(own["format"], str):
         return output
     with suppress(ConfigError):  # of a format that is not there, which is told where the edition is read
         class_ = find_writer(own["format"], "format")

@@ -24,6 +24,7 @@ from toolkit.errors import ConfigError, DataError, ToolkitError, amount, short
 from toolkit.execution.executors import Report, Task
 from toolkit.ingest import section as ingest_section
 from toolkit.lazy_numpy import np
+from toolkit.make import section as make_section
 from toolkit.mix import publish
 from toolkit.pages import card as card_page
 from toolkit.records import ingested, origins, sets, takedown
@@ -581,6 +582,8 @@ def _again(context: Context) -> Iterator[str]:
     for name in context.dataset.sets():
         if whole.load_resolution(context.dataset, name):
             yield f"set {name}: toolkit {sets.command_of(context.dataset, name)}"
+    roots = make_section.roots(context.section(make_section.SECTION)) if context.has(make_section.SECTION) else []
+    yield from (f"{root}: toolkit make" for root in roots if is_folder(root))
     tokens = sections.mix(sections.with_tokens(context)).output.path if context.has(sections.TOKENIZE) else ""
     for output in _outputs(context):
         if publish.load_manifest(output) is not None:

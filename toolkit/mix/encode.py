@@ -498,7 +498,12 @@ class _Provenance:
                 "digest": digests[joined.set]
                 if digests
                 else ShardAttributes(work.dataset, joined.set, work.shard).content(),
-                "versions": {key.name: key.settings["version"] for key in joined.keys if key.settings},
+                # Sets that `align` made come from no tagger, which would have a version.
+                "versions": {
+                    key.name: settings["version"]
+                    for key in joined.keys
+                    if "version" in (settings := key.settings or {})
+                },
             }
             for joined in work.sets
             if not self._short
