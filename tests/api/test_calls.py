@@ -403,3 +403,16 @@ def test_what_is_wrong_is_raised(mixed: Project) -> None:
         toolkit.publish(mixed.out, to)
     assert any(str(part) in finding for finding in failed.value.failures)
     assert (failed.value.result.findings, to.exists()) == (failed.value.failures, False)
+
+
+def test_shares_of_align_are_joined_by_the_call_without_one(small: Project) -> None:
+    external = small.root / "scores.jsonl"
+    rows = [row for path in sorted(small.documents.rglob("*.gz")) for row in read_rows(path)]
+    external.write_text("".join(json.dumps({"id": row["id"], "score": 1.0}) + "\n" for row in rows))
+    config = {"dataset": str(small.data), "align": {"score-0": {"from": str(external), "values": ["score"]}}}
+    for share in range(2):
+        toolkit.align(config, shard=(share, 2))
+    assert not (small.data / "attributes/score-0").exists()
+    toolkit.align(config)
+    paths = sorted((small.data / "attributes/score-0").rglob("*.gz"))
+    assert sum(len(read_rows(path)) for path in paths) == len(rows) == 12

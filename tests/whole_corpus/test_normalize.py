@@ -127,7 +127,7 @@ def shards(count: int, seed: int) -> dict[str, list[dict[str, Any]]]:
 def test_lines_are_those_of_the_exact_set_but_for_some_and_the_same_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolkit.whole_corpus.exact.decisions.KEYS", 500)
+    monkeypatch.setattr("toolkit.whole_corpus.exact.runs.KEYS", 500)
     dataset = write_shards(tmp_path, shards(4, 2))
     rate = 0.05
     entry = {"kind": "exact", "unit": "line", "approximate": "bloom", "false_positive_rate": rate}

@@ -145,23 +145,21 @@ def _per_shard(
 ) -> None: ...
 
 
-def _whole(
-    configuration: Configuration,
-    *,
-    overrides: Overrides = (),
-    overwrite: bool = False,
-    progress: Progress = False,
-    **settings: Any,
-) -> None: ...
-
-
 @like(_per_shard)
 def ingest() -> "IngestResult":
     """Make documents from external files, as ``toolkit ingest`` does. Arguments and errors as of `run`."""
 
 
-@like(_whole)
-def align() -> "Alignment":
+@command()
+def align(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    shard: tuple[int, int] | None = None,
+    progress: Progress = False,
+    **settings: Any,
+) -> "Alignment":
     """Join external values to documents by id, as ``toolkit align`` does. Arguments and errors as of `run`."""
 
 
@@ -230,8 +228,15 @@ def calibrate(
     """
 
 
-@like(_whole)
-def train() -> "TrainResult":
+@command()
+def train(
+    configuration: Configuration,
+    *,
+    overrides: Overrides = (),
+    overwrite: bool = False,
+    progress: Progress = False,
+    **settings: Any,
+) -> "TrainResult":
     """Train models on labels in attributes, as ``toolkit train`` does. Arguments and errors as of `run`."""
 
 
