@@ -87,10 +87,10 @@ class ShardToMix(JoinedShard, kw_only=True):
         """
         try:
             rules = self.compile_rules(translates=True)
+            bindings, set_bindings = _bind_writer(self, rules), _bind_rules(self, rules)
         except UnknownAttribute as error:
             hint = set_hint(error.name, self.stream, self.sets, planned or {})
             raise ConfigError(f"{error.message}{hint}" if hint else str(error)) from None
-        bindings, set_bindings = _bind_writer(self, rules), _bind_rules(self, rules)
         chosen_text_of(self.stream, self.sets)
         keys = {_key(binding, self.sets).name for binding in (*bindings.values(), *set_bindings)}
         edits = [text for rule in self.stream.rules if rule.edits and not rule.foreign for text in rule.spans_named]
@@ -259,11 +259,11 @@ def _bind(where: str, attribute: Wanted, sets: list[JoinedSet], facts: frozenset
         return Binding(set=i, key=key.key, path=path)
     names = [key.name for joined in sets for key in joined.keys]
     keys = next((joined.keys for joined in sets if joined.set == name), [])
+    message = f"{where}: expected an attribute of the mix, got {name!r}"
     if key_name := next((key.name for key in keys if path[:1] == [key.key]), None):
-        hint = f", the name of a set; write {'.'.join([key_name, *path[1:]])}"
-    else:
-        hint = did_you_mean(name, names) or f"; there are: {', '.join(names) or 'none'}"
-    raise ConfigError(f"{where}: expected an attribute of the mix, got {name!r}{hint}")
+        raise ConfigError(f"{message}, the name of a set; write {'.'.join([key_name, *path[1:]])}")
+    hint = did_you_mean(name, names) or f"; there are: {', '.join(names) or 'none'}"
+    raise UnknownAttribute(name, message, f"{message}{hint}")
 
 
 def _after_edits(work: ShardToMix, key: JoinedKey, where: str) -> AfterEdits:
