@@ -173,6 +173,11 @@ def with_tokens(context: Context) -> Context:
     return replace(context, config=config, source=source, written=context.config)
 
 
+def command_of(name: str) -> str:
+    """Return the command for an output, by its name in `mixes`."""
+    return TOKENIZE if name == TOKENIZE else "mix"
+
+
 EDITIONS = "editions"
 
 
@@ -183,8 +188,14 @@ def mix_and_editions(context: Context) -> dict[str, Context]:
 
 def mixes(context: Context) -> dict[str, Context]:
     """Return the contexts of mix, editions and tokens, by name."""
-    tokens = {TOKENIZE: with_tokens(context)} if context.has(TOKENIZE) else {}
-    return (mix_and_editions(context) if context.has("mix") else {}) | tokens
+    return (mix_and_editions(context) if context.has("mix") else {}) | (
+        tokens(context) if context.has(TOKENIZE) else {}
+    )
+
+
+def tokens(context: Context) -> dict[str, Context]:
+    """Return the context of the mix into tokens, by its name."""
+    return {TOKENIZE: with_tokens(context)}
 
 
 def editions(context: Context) -> dict[str, Context]:

@@ -58,8 +58,6 @@ def run(context: Context, options: Options) -> Outcome:
 
     Those of other machines are deleted, too: the nodes of a cluster that died do not come back to do it. With `forget`,
     the outputs of inputs are deleted instead, and their records.
-
-    With `forget`, what was made of inputs is deleted instead, and their records.
     """
     if options.forget:
         return _forget(context, options)

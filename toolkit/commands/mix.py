@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
@@ -416,14 +416,13 @@ def _first_stage(context: Context, prepared: PreparedMix) -> Outcome:
 # --- as a stage -------------------------------------------------------------------------------------------------------
 
 
-def progress(look: Look, mixes: Mapping[str, Context] | None = None) -> Iterator[Progress]:
-    """Yield the progress of mixes and their publication.
+Mixes = Callable[[Context], Mapping[str, Context]]
+"""The contexts of mixes in a configuration, by name."""
 
-    Args:
-        look: Inspection of the configuration.
-        mixes: Contexts by name; by default, of the mix and its editions.
-    """
-    for name, context in (mixes or sections.mix_and_editions(look.context)).items():
+
+def progress(look: Look, mixes: Mixes = sections.mix_and_editions) -> Iterator[Progress]:
+    """Yield the progress of mixes and their publication."""
+    for name, context in mixes(look.context).items():
         yield from _progress(look, name, sections.mix(context))
 
 
@@ -458,7 +457,7 @@ def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress
         yield Progress(name, unknown="there are no documents yet; run `toolkit ingest`")
         return
     output, is_done = settings.output.path, published.shards == published_count == len(causes) + len(look.deleted)
-    command = name if name == sections.TOKENIZE else "mix"
+    command = sections.command_of(name)
     if reason and not is_done:
         depends = f"{reason} {'depend' if reason.endswith('s') else 'depends'} on all shards"
         yield Progress(name, unknown=f"{depends}: `toolkit {command} --dry-run` looks at them")
@@ -523,13 +522,10 @@ def _inputs(work: bindings.ShardToMix) -> tuple[str, dict[str, str]]:
     return state.content, join.digests_of(work, attributes)
 
 
-def looked(look: Look, mixes: Mapping[str, Context] | None = None) -> str:
-    """Note inputs and outputs; return the folder of the first records.
-
-    Arguments as of `progress`.
-    """
+def looked(look: Look, mixes: Mixes = sections.mix_and_editions) -> str:
+    """Note inputs and outputs of mixes; return the folder of the first records."""
     folders = dict[str, str]()
-    for name, context in (mixes or sections.mix_and_editions(look.context)).items():
+    for name, context in mixes(look.context).items():
         settings = preparation.settings_of(context, writes=False)
         look.datasets += [stream.dataset for stream in settings.streams]
         look.listings.append(stage.looking(settings))

@@ -584,11 +584,11 @@ def _again(context: Context) -> Iterator[str]:
             yield f"set {name}: toolkit {sets.command_of(context.dataset, name)}"
     roots = make_section.roots(context.section(make_section.SECTION)) if context.has(make_section.SECTION) else []
     yield from (f"{root}: toolkit make" for root in roots if is_folder(root))
-    tokens = sections.mix(sections.with_tokens(context)).output.path if context.has(sections.TOKENIZE) else ""
-    for output in _outputs(context):
-        if publish.load_manifest(output) is not None:
-            yield f"{output}: toolkit {'tokenize' if output == tokens else 'mix'}"
-    for settings in map(sections.mix, sections.mixes(context).values()):
+    mixes = {name: sections.mix(of_mix) for name, of_mix in sections.mixes(context).items()}
+    for name, settings in mixes.items():
+        if publish.load_manifest(settings.output.path) is not None:
+            yield f"{settings.output.path}: toolkit {sections.command_of(name)}"
+    for settings in mixes.values():
         if settings.rejected and is_folder(settings.rejected):
             yield f"{settings.rejected}: toolkit mix"
     pages = {card.NAME: "card", card_page.NAME: "card --html", croissant.NAME: "croissant"}

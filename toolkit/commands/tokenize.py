@@ -1,13 +1,13 @@
 """Tokenize the kept documents, or all, for Modalities, OLMo, Megatron or NumPy."""
 
-from collections.abc import Iterator
+from functools import partial
 from typing import ClassVar
 
 from toolkit.commands import _sections as sections, mix
 from toolkit.commands.mix import Locking
 from toolkit.runner.context import Context, Outcome
 from toolkit.runner.disk_quota import DiskUse
-from toolkit.runner.stage import Checked, Declaration, Look, Progress
+from toolkit.runner.stage import Checked, Declaration
 
 
 class Options(Locking, frozen=True, kw_only=True):
@@ -34,16 +34,11 @@ def _disk_use(context: Context) -> DiskUse:
     return DiskUse(mixed=mix.TOKENS, needs_documents=True, folders=[path])
 
 
-def _progress(look: Look) -> Iterator[Progress]:
-    return mix.progress(look, _mixes(look.context))
-
-
-def _look(look: Look) -> str:
-    return mix.looked(look, _mixes(look.context))
-
-
-def _mixes(context: Context) -> dict[str, Context]:
-    return {sections.TOKENIZE: sections.with_tokens(context)}
-
-
-STAGE = Declaration("per shard", _progress, _check, _look, disk_use=_disk_use, on_dataset=False)
+STAGE = Declaration(
+    "per shard",
+    partial(mix.progress, mixes=sections.tokens),
+    _check,
+    partial(mix.looked, mixes=sections.tokens),
+    disk_use=_disk_use,
+    on_dataset=False,
+)

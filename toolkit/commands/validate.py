@@ -188,8 +188,8 @@ class _Validator:
             self._note_description(settings.output.path, settings.output.path)
             self._check_output(settings.output.path, settings.rejected)
             if not self.options.shard:
-                path, run = publish.manifest_path(settings.output.path), name if name == sections.TOKENIZE else "mix"
-                self.findings += [f"{path}: {fault}; run `toolkit {run}`" for fault in self._outdated(settings)]
+                path, command = publish.manifest_path(settings.output.path), sections.command_of(name)
+                self.findings += [f"{path}: {fault}; run `toolkit {command}`" for fault in self._outdated(settings)]
 
     def check_target(self, target: str) -> None:
         """Check a dataset, an output, a release, a folder, or a file."""
