@@ -19,12 +19,12 @@ import toolkit
 from tests.pipeline.conftest import attributes, document, write_rows
 
 STATIONS = {
-    ("toolkit.runner.dispatch", "open_context"): "configuration",
-    ("toolkit.runner.context", "mine"): "shards",
+    ("toolkit.stages.dispatch", "open_context"): "configuration",
+    ("toolkit.stages.context", "mine"): "shards",
     ("toolkit.source", "resolve_sets"): "sets",
     ("toolkit.mix.join", "joint_blocks"): "rows",
 }
-CARRIED = ("toolkit.execution", "toolkit.session", "toolkit.runner.tasks", "toolkit.api.arguments")
+CARRIED = ("toolkit.execution", "toolkit.session", "toolkit.stages.tasks", "toolkit.api.arguments")
 """What carries commands and tasks out, whatever these are."""
 
 

@@ -166,7 +166,7 @@ def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
 
 
 def test_what_all_commands_import_needs_no_numpy() -> None:
-    code = "import sys, toolkit.runner.context; print('numpy' in sys.modules)"
+    code = "import sys, toolkit.stages.context; print('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
@@ -186,7 +186,7 @@ def test_what_runs_stages_names_none_but_that_which_makes_documents() -> None:
     for module, path in MODULES.items():
         inner = module.count(".") > 1
         if module in NAMING or (
-            inner and folder(module) not in ("runner", "execution", "records", "exchange", "storage")
+            inner and folder(module) not in ("stages", "execution", "records", "exchange", "storage")
         ):
             continue
         named = {node.value for node in nodes(path) if isinstance(node, ast.Constant) and isinstance(node.value, str)}

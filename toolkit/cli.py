@@ -107,7 +107,7 @@ def _without_command(arguments: Sequence[str], prog: str) -> int:
 
 def _run(options: Options) -> int:
     from toolkit.data.excerpts import harmless, harmless_json
-    from toolkit.runner.dispatch import run_command
+    from toolkit.stages.dispatch import run_command
 
     processes.share_arenas()
     outcome = run_command(options, begun=_hear_signals)

@@ -38,7 +38,7 @@ RunTasks = Callable[[list[Task[Any]]], list[Result[ExternalContent]]]
 
 
 StateOf = Callable[[Dataset, str, dict[str, freshness.State]], freshness.State]
-"""Says what a set is over the shards, and adds that to what is known of sets (`toolkit.runner.set_state.state_of`)."""
+"""Says what a set is over the shards, and adds that to what is known of sets (`toolkit.stages.set_state.state_of`)."""
 
 
 def values_beside(

@@ -21,7 +21,7 @@ GREET = '''"""Greet somebody who is named."""
 from typing import Annotated, ClassVar
 
 from toolkit.command_line import Flag, Limited
-from toolkit.runner.context import Outcome
+from toolkit.stages.context import Outcome
 
 
 class Options(Limited, frozen=True, kw_only=True):

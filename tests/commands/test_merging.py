@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.runner.tasks import merge
+from toolkit.stages.tasks import merge
 from toolkit.storage.record_log import RecordLog
 
 COMMANDS = 4
@@ -16,7 +16,7 @@ GROUPS = 5
 
 COMMAND = """
 import os, signal, sys
-from toolkit.runner.tasks import merge
+from toolkit.stages.tasks import merge
 from toolkit.storage.record_log import RecordLog
 
 folder, name, groups, killed = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]

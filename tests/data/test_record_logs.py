@@ -22,8 +22,8 @@ from toolkit.data.row_index import ShardState
 from toolkit.errors import ConfigError, DataError
 from toolkit.execution import leases
 from toolkit.records.ingested import load_all
-from toolkit.runner.tasks import merge
 from toolkit.session import current
+from toolkit.stages.tasks import merge
 from toolkit.storage import store_of
 from toolkit.storage.paths import fault_of_name, join
 from toolkit.storage.stores.s3 import S3

@@ -17,8 +17,8 @@ from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.executors.local import Local, LocalSettings
 from toolkit.execution.executors.ray import Ray, RaySettings
 from toolkit.execution.workers import ExecutorChoice, Workers, read
-from toolkit.runner import disk_quota
-from toolkit.runner.disk_quota import NO_DISK, DiskEstimate, DiskQuota, QuotaExceeded, bytes_in
+from toolkit.stages import disk_quota
+from toolkit.stages.disk_quota import NO_DISK, DiskEstimate, DiskQuota, QuotaExceeded, bytes_in
 from toolkit.storage_options import Size
 
 MB = 1 << 20

@@ -21,8 +21,8 @@ from toolkit.command_line import Options
 from toolkit.execution import forkserver
 from toolkit.execution.blocks import in_order
 from toolkit.execution.pool import Call, Died, Pool, Tell
-from toolkit.runner.dispatch import open_context
 from toolkit.session import Session
+from toolkit.stages.dispatch import open_context
 
 pytestmark = [
     pytest.mark.slow,

@@ -24,8 +24,8 @@ from tests.storage.conftest import bucket, seaweed
 from tests.storage.web_server import Behaviour, web
 from tests.waiting import PATIENCE, group_ended, wait_until
 from toolkit.commands.fetch import Options
-from toolkit.runner.dispatch import open_context
 from toolkit.session import current
+from toolkit.stages.dispatch import open_context
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join, list_files
 from toolkit.storage_options import Duration, StorageOptions

@@ -51,7 +51,7 @@ from toolkit.execution.executors.local import Local
 from toolkit.execution.workers import LARGE
 from toolkit.mix import publish, stage
 from toolkit.records import sets
-from toolkit.runner.context import Context
+from toolkit.stages.context import Context
 from toolkit.storage import reading
 from toolkit.storage.compression import compress_zstd
 from toolkit.tag import run as tagging

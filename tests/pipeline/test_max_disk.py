@@ -20,7 +20,7 @@ from tests.pipeline.test_crawl import entry, write_crawl
 from tests.storage.web_server import Behaviour, web
 from tests.waiting import PATIENCE
 from toolkit.execution.executors import Task
-from toolkit.runner.disk_quota import DiskQuota, bytes_in
+from toolkit.stages.disk_quota import DiskQuota, bytes_in
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Run
 from tests.execution.test_ray_whole import prepare
 from tests.pipeline.conftest import Project, write_rows
-from toolkit.runner.tasks import Running
+from toolkit.stages.tasks import Running
 
 SHARDS, LABELS = 24, 100
 

@@ -11,8 +11,8 @@ from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, read_rows, write_rows
 from tests.rows_walk import walks
 from toolkit.data.dataset import Dataset
-from toolkit.runner import set_state
-from toolkit.runner.set_state import state_of
+from toolkit.stages import set_state
+from toolkit.stages.set_state import state_of
 
 pytestmark = pytest.mark.slow
 
@@ -228,8 +228,8 @@ def test_inputs_that_sets_share_are_looked_at_once(
 def test_commands_come_to_their_rows_by_the_same_few_modules(tmp_path: Path) -> None:
     """What leads to a station, the command's own modules included; see `tests.rows_walk`."""
     ends = {
-        "configuration": "toolkit.runner.dispatch",
-        "shards": "toolkit.runner.context",
+        "configuration": "toolkit.stages.dispatch",
+        "shards": "toolkit.stages.context",
         "sets": "toolkit.source",
         "rows": "toolkit.mix.join",
     }

@@ -136,7 +136,7 @@ def tell() -> None:
     """Let this process tell when it waits for another one."""
     from toolkit import interrupts
     from toolkit.execution import leases
-    from toolkit.runner import tasks
+    from toolkit.stages import tasks
 
     folder, pause = Path(os.environ[MEETING]), interrupts.pause
 

@@ -15,7 +15,7 @@ from tests.pipeline.conftest import document, write_rows
 from toolkit.commands import view
 from toolkit.commands.view import Options
 from toolkit.config.settings import ConfigNode
-from toolkit.runner.dispatch import open_context
+from toolkit.stages.dispatch import open_context
 from toolkit.view.answers import CorpusAnswers
 from toolkit.view.labels import LabelFile, LabelQuestion
 from toolkit.view.server import ViewServer

@@ -15,7 +15,7 @@ from tests.pipeline.conftest import TEXTS as SMALL, Project, document, id_of, re
 from tests.view.sites import Site, serving
 from toolkit.commands import view
 from toolkit.commands.view import Options
-from toolkit.runner.dispatch import open_context
+from toolkit.stages.dispatch import open_context
 from toolkit.view.answers import CorpusAnswers
 from toolkit.view.labels import LabelFile, LabelQuestion
 from toolkit.view.server import ViewServer

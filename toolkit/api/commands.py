@@ -60,7 +60,7 @@ def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]],
             from toolkit.command_line import CommandResult, fill_absent
             from toolkit.execution.executors import gc_unfrozen
             from toolkit.interrupts import interrupts_deferred
-            from toolkit.runner.dispatch import run_command
+            from toolkit.stages.dispatch import run_command
 
             bound = signature.bind(*positional, **named)
             bound.apply_defaults()

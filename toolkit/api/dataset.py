@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from toolkit.mix.join import JoinedShard
     from toolkit.mix.joined_sets import JoinedSet
     from toolkit.mix.settings import Stream
-    from toolkit.runner.context import Context
+    from toolkit.stages.context import Context
     from toolkit.text.kernels.signatures import Array
 
 
@@ -238,7 +238,7 @@ class Dataset:
     @contextmanager
     def _context(self, shard: tuple[int, int] | None = None) -> "Iterator[Context]":
         from toolkit.command_line import Options
-        from toolkit.runner.dispatch import open_context
+        from toolkit.stages.dispatch import open_context
 
         options = Options(config=self._name, config_node=self._source, quiet=True, shard=arguments.share(shard))
         with self._session.bound(), open_context(options) as context:

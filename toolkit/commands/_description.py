@@ -23,7 +23,7 @@ from toolkit.execution.executors import R, Report, Task
 from toolkit.inspect import targets
 from toolkit.mix import publish
 from toolkit.records import origins
-from toolkit.runner.context import Context, all_values
+from toolkit.stages.context import Context, all_values
 from toolkit.storage.paths import exists, is_folder, join, not_in
 from toolkit.validate.croissant import Describe
 from toolkit.validate.file_checks import ValidateJob, check_aligned

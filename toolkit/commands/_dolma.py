@@ -9,7 +9,7 @@ import msgspec
 from toolkit.command_line import CommandResult, Options
 from toolkit.config import settings
 from toolkit.config.settings import Config, ConfigNode
-from toolkit.runner.context import Context, Outcome
+from toolkit.stages.context import Context, Outcome
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 Run = Callable[[Context, AnyOptions], Outcome]

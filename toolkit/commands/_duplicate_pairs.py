@@ -12,7 +12,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.excerpts import escaped
 from toolkit.errors import ConfigError, amount
-from toolkit.runner.context import Outcome
+from toolkit.stages.context import Outcome
 from toolkit.storage.paths import exists
 from toolkit.storage.reading import Lines
 from toolkit.whole_corpus.section import Entry, Plan

@@ -20,7 +20,7 @@ from toolkit.learn.labelling import Names, origins
 from toolkit.mix.join import JoinedShard
 from toolkit.plugins import default_name
 from toolkit.records import sets
-from toolkit.runner.context import Context, Outcome, failures, show_plan
+from toolkit.stages.context import Context, Outcome, failures, show_plan
 from toolkit.storage import json_files, outputs, paths, store
 
 UNKNOWN = "und"

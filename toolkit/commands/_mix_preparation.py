@@ -41,9 +41,9 @@ from toolkit.mix.publish import BudgetFound, unchanged_manifest
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.records import sets as records
 from toolkit.rules import filters
-from toolkit.runner.context import Context, all_values, failures
-from toolkit.runner.disk_quota import DOCUMENT, FILES
 from toolkit.source import external_sets, resolve_sets
+from toolkit.stages.context import Context, all_values, failures
+from toolkit.stages.disk_quota import DOCUMENT, FILES
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import check_writable, escape_path, exists, join, strip_suffix, work_folder

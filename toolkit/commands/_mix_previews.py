@@ -32,8 +32,8 @@ from toolkit.mix.publish import BlocklistCount, OrphanCount, Unseen
 from toolkit.mix.writer import not_carried
 from toolkit.records.identity import ADVICE_FOR_STREAMS, ChosenDocuments, IndexedDocuments, find_duplicate_ids
 from toolkit.records.left_out import LeftOut
-from toolkit.runner.context import Context, Outcome, failures
-from toolkit.runner.dispatch import opened_apart
+from toolkit.stages.context import Context, Outcome, failures
+from toolkit.stages.dispatch import opened_apart
 from toolkit.storage.threads import for_each
 
 UNMATCHED_LISTED = 1000

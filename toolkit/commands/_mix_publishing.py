@@ -35,8 +35,8 @@ from toolkit.mix.stage import StageRecord, StageRecords
 from toolkit.records import identity, sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.rules.kinds import kind_called
-from toolkit.runner.context import Context, Outcome, all_values, failures
-from toolkit.runner.disk_quota import FILES, DiskEstimate
+from toolkit.stages.context import Context, Outcome, all_values, failures
+from toolkit.stages.disk_quota import FILES, DiskEstimate
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import remove, work_folder
 from toolkit.storage.stores.local.scratch import scratch

@@ -14,7 +14,7 @@ from toolkit.mix.effects.explain import VALUE_CHARS, MixChanges
 from toolkit.mix.effects.preview import LabelCount
 from toolkit.mix.publish import BudgetFound, LabelTotals, Manifest, Unseen
 from toolkit.rules.kinds import kind_called
-from toolkit.runner.context import table
+from toolkit.stages.context import table
 
 if TYPE_CHECKING:
     from toolkit.mix.effects.summary import MixSummary

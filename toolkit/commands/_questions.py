@@ -15,8 +15,8 @@ from toolkit.mix.join import JoinedShard
 from toolkit.records import sets as records
 from toolkit.rules import expressions
 from toolkit.rules.expression_tree import ExpressionError
-from toolkit.runner.context import Context, table
 from toolkit.source import Check
+from toolkit.stages.context import Context, table
 from toolkit.storage.paths import is_set_name
 from toolkit.tag import sample
 

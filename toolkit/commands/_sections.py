@@ -16,7 +16,7 @@ from toolkit.describe.about import splits_of_files
 from toolkit.errors import ConfigError
 from toolkit.ingest import section as ingest_section
 from toolkit.records.sets import SetSchema
-from toolkit.runner.context import Context
+from toolkit.stages.context import Context
 from toolkit.storage.paths import absolute, is_folder, not_in
 from toolkit.tag import plan as tag_plan, schema_check
 from toolkit.tag.run import ShardToTag, settings_of

@@ -13,7 +13,7 @@ from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import ShardDone, shard_tasks
 from toolkit.ingest import section as ingest_section
 from toolkit.records import sets as records
-from toolkit.runner.context import Context, Outcome, failures, table
+from toolkit.stages.context import Context, Outcome, failures, table
 from toolkit.storage.threads import for_each
 from toolkit.tag import execution, run as tagging, sample, schema_check
 from toolkit.tag.plan import build

@@ -20,7 +20,7 @@ from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.records import left_out
 from toolkit.records.left_out import LeftOut
-from toolkit.runner.context import Context, table
+from toolkit.stages.context import Context, table
 from toolkit.storage import store_of
 from toolkit.storage.paths import join
 

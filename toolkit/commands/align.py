@@ -18,9 +18,9 @@ from toolkit.exchange.tables import MEMORY
 from toolkit.execution.executors import Report, Task
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
-from toolkit.runner.context import Context, Outcome, StepFailed, all_values, show_plan, table
-from toolkit.runner.disk_quota import FILES, DiskUse, EstimateOf
-from toolkit.runner.stage import NOT_BEGUN, Checked, Declaration, Look, Progress
+from toolkit.stages.context import Context, Outcome, StepFailed, all_values, show_plan, table
+from toolkit.stages.disk_quota import FILES, DiskUse, EstimateOf
+from toolkit.stages.stage import NOT_BEGUN, Checked, Declaration, Look, Progress
 from toolkit.storage import json_files
 from toolkit.storage.paths import exists, join, list_files, remove_tree, size_of
 

@@ -20,9 +20,9 @@ from toolkit.learn.annotate.annotator import SAMPLE, Annotator
 from toolkit.learn.annotate.endpoint import authorization
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
-from toolkit.runner.context import Context, Outcome, failures, show_plan, table
-from toolkit.runner.disk_quota import DiskUse
-from toolkit.runner.stage import Checked, Declaration, Look, Progress
+from toolkit.stages.context import Context, Outcome, failures, show_plan, table
+from toolkit.stages.disk_quota import DiskUse
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.tag import run as tagging
 from toolkit.tag.plan import build

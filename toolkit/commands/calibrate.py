@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from toolkit.command_line import Configured, Flag, Stage
 from toolkit.commands.dedup import make_sets, plan_of, stage_of
 from toolkit.errors import ConfigError
-from toolkit.runner.context import Context, Outcome
+from toolkit.stages.context import Context, Outcome
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from toolkit.errors import ConfigError, DataError, MissingExtra, ToolkitError, a
 from toolkit.inspect.counting import Settings, merged_groups, merged_records
 from toolkit.inspect.documents import FileDocuments
 from toolkit.pages import card as html
-from toolkit.runner.context import Context, Outcome, all_values
+from toolkit.stages.context import Context, Outcome, all_values
 from toolkit.storage import store_of
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import exists, join, list_files, remove

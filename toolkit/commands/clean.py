@@ -13,7 +13,7 @@ from toolkit.ingest import attempts, section as ingest_section
 from toolkit.make import section as make_section
 from toolkit.records import external_sets, ingested, left_out, sets as records
 from toolkit.records.ingested import lost_shards
-from toolkit.runner.context import Context, Outcome
+from toolkit.stages.context import Context, Outcome
 from toolkit.storage import store_of
 from toolkit.storage.paths import BOOKKEEPING, is_folder, join, no_folder, remove_tree
 from toolkit.tag import sample

@@ -15,7 +15,7 @@ from toolkit.execution.grouped import tasks_of
 from toolkit.inspect import comparing
 from toolkit.inspect.comparing import Comparison, Example, Pair, Part, parts_of
 from toolkit.mix.joined_sets import JoinedKey, JoinedSet
-from toolkit.runner.context import Context, Outcome, failures
+from toolkit.stages.context import Context, Outcome, failures
 
 
 class PartComparison(msgspec.Struct, kw_only=True):

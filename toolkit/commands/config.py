@@ -16,8 +16,8 @@ from toolkit.learn.annotate import section as annotate_section
 from toolkit.learn.train import section as train_section
 from toolkit.rules import checker, expression_tree, expressions, ruleset
 from toolkit.rules.rule import Rule
-from toolkit.runner.context import Context, Outcome, show_settings
-from toolkit.runner.stage import Faults
+from toolkit.stages.context import Context, Outcome, show_settings
+from toolkit.stages.stage import Faults
 from toolkit.tag import plan as tag_plan
 from toolkit.whole_corpus import section as whole_section
 

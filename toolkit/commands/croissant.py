@@ -11,7 +11,7 @@ from toolkit.describe import croissant, splits, versions
 from toolkit.describe.about import About, read_about
 from toolkit.describe.model import Facts
 from toolkit.errors import ConfigError, amount
-from toolkit.runner.context import Context, Outcome
+from toolkit.stages.context import Context, Outcome
 from toolkit.storage import globs, outputs, paths, store_of
 
 

@@ -18,9 +18,9 @@ from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.execution.executors import Report, Task
 from toolkit.records import identity
 from toolkit.records.failures import FailureRecords
-from toolkit.runner.context import Context, Outcome, StepFailed, all_values, show_plan, table
-from toolkit.runner.disk_quota import FILES, DiskUse, EstimateOf
-from toolkit.runner.stage import Checked, Declaration, Look, Progress
+from toolkit.stages.context import Context, Outcome, StepFailed, all_values, show_plan, table
+from toolkit.stages.disk_quota import FILES, DiskUse, EstimateOf
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.addresses import reveal_url
 from toolkit.storage.paths import no_folder
 from toolkit.tag.schema_check import check_made

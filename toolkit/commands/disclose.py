@@ -14,7 +14,7 @@ from toolkit.describe.disclosure import Change, FormCounts
 from toolkit.describe.model import Facts
 from toolkit.errors import ConfigError, amount, short
 from toolkit.inspect.counting import Settings, merged_groups
-from toolkit.runner.context import Context, Outcome
+from toolkit.stages.context import Context, Outcome
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import join
 from toolkit.storage.stores.local.scratch import scratch

@@ -21,7 +21,7 @@ from toolkit.learn.evaluate.metrics import HEADLINES, Task as What
 from toolkit.learn.train import section
 from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.records import sets as records
-from toolkit.runner.context import Context, Outcome, failures, table
+from toolkit.stages.context import Context, Outcome, failures, table
 from toolkit.storage.paths import check_writable
 
 MOST_LABELS = 20

@@ -15,7 +15,7 @@ from toolkit.learn.labelling import origins as raw_files
 from toolkit.mix.settings import Stream
 from toolkit.records import origins
 from toolkit.records.failures import FailureRecords
-from toolkit.runner.context import Context, Outcome, failures, show_plan, table
+from toolkit.stages.context import Context, Outcome, failures, show_plan, table
 from toolkit.storage.paths import check_writable, size_of
 from toolkit.storage.store import note_roots
 

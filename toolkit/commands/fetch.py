@@ -9,7 +9,7 @@ from toolkit.errors import ConfigError, amount, few
 from toolkit.execution.executors import Task
 from toolkit.publish.fetching import FetchFolder, FetchJob, fetch, first_parts
 from toolkit.publish.release import MOST_LISTED, Release, ReleasePart
-from toolkit.runner.context import Context, Outcome, failures, table
+from toolkit.stages.context import Context, Outcome, failures, table
 from toolkit.storage.paths import check_writable
 from toolkit.storage.store import note_roots
 from toolkit.storage_options import Size, size_in_words

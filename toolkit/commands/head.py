@@ -25,8 +25,8 @@ from toolkit.mix import publish
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import Writer
 from toolkit.records.left_out import LeftOut, is_called
-from toolkit.runner.context import Context, Outcome
 from toolkit.source import Source
+from toolkit.stages.context import Context, Outcome
 from toolkit.storage.addresses import reveal_url
 from toolkit.storage.paths import exists, is_folder, join, missing_reason, not_in
 

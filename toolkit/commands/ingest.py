@@ -36,10 +36,10 @@ from toolkit.one_pass import InputToPass
 from toolkit.records import ingested, left_out
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.records.left_out import Verdict
-from toolkit.runner.context import Context, Outcome, failures, show_plan, table
-from toolkit.runner.disk_quota import DiskEstimate, DiskUse
-from toolkit.runner.stage import Checked, Declaration, Look, Progress
-from toolkit.runner.tasks import skip_finished
+from toolkit.stages.context import Context, Outcome, failures, show_plan, table
+from toolkit.stages.disk_quota import DiskEstimate, DiskUse
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
+from toolkit.stages.tasks import skip_finished
 from toolkit.storage import store_of
 from toolkit.storage.paths import work_folder
 from toolkit.storage.threads import results_of

@@ -22,7 +22,7 @@ from toolkit.ingest.reading.preview import Preview, UnwrittenRejects, preview
 from toolkit.ingest.tables.fields import FieldReader
 from toolkit.mix.settings import writer_with
 from toolkit.mix.writer import not_carried
-from toolkit.runner.context import Context, Outcome, table
+from toolkit.stages.context import Context, Outcome, table
 from toolkit.storage import store_of
 from toolkit.storage.compression import SUFFIXES as COMPRESSIONS
 from toolkit.storage.paths import exists, expand_listed, fixed_part, is_folder, is_glob, join, list_files, strip_suffix

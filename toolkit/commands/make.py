@@ -17,9 +17,9 @@ from toolkit.make.section import SECTION, Entry, ShardToMake, read_section, root
 from toolkit.mix.join import JoinedShard
 from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords
-from toolkit.runner.context import Context, Outcome, failures, show_plan, table
-from toolkit.runner.disk_quota import ATTRIBUTES, DOCUMENTS, FILES, DiskUse
-from toolkit.runner.stage import Checked, Declaration, Look, Progress
+from toolkit.stages.context import Context, Outcome, failures, show_plan, table
+from toolkit.stages.disk_quota import ATTRIBUTES, DOCUMENTS, FILES, DiskUse
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.threads import for_each
 from toolkit.tag import tagger

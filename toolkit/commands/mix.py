@@ -33,11 +33,11 @@ from toolkit.mix.settings import TOKENS as FORMAT, MixSettings, Stream
 from toolkit.records import external_sets, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.records.origins import Origin
-from toolkit.runner.context import Context, Outcome, with_share
-from toolkit.runner.disk_quota import DOCUMENT, FILES, NO_DISK, DiskEstimate, DiskUse, EstimateOf, text_of
-from toolkit.runner.set_state import state_of
-from toolkit.runner.stage import Checked, Declaration, Look, Progress
-from toolkit.runner.tasks import skip_finished
+from toolkit.stages.context import Context, Outcome, with_share
+from toolkit.stages.disk_quota import DOCUMENT, FILES, NO_DISK, DiskEstimate, DiskUse, EstimateOf, text_of
+from toolkit.stages.set_state import state_of
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
+from toolkit.stages.tasks import skip_finished
 from toolkit.storage import freshness
 from toolkit.storage.addresses import reveal_url
 from toolkit.storage.outputs import NamedOutput

@@ -5,7 +5,7 @@ from typing import ClassVar
 from msgspec import structs
 
 from toolkit.command_line import CommandResult, Options as Common
-from toolkit.runner.context import Context, Outcome, table
+from toolkit.stages.context import Context, Outcome, table
 from toolkit.storage import models
 
 UNKNOWN = "not known"

@@ -13,7 +13,7 @@ from toolkit.publish.fetching import FetchJob, fetch
 from toolkit.publish.hub import BATCH, Repository
 from toolkit.publish.publishing import PublicationFolder, credentials, files_of
 from toolkit.publish.release import FORM, ReleaseFile, is_hub, parse
-from toolkit.runner.context import Context, Outcome, failures
+from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage.paths import check_writable, join
 from toolkit.storage.store import note_roots
 from toolkit.storage_options import size_in_words

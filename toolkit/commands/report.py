@@ -37,8 +37,8 @@ from toolkit.records import ingested, origins, sets as records
 from toolkit.records.origins import Origin
 from toolkit.report import facts, output_facts, shard_stats
 from toolkit.report.gather import MixInput, gather
-from toolkit.runner.context import Context, Outcome, StepFailed, all_values
-from toolkit.runner.dispatch import opened_apart
+from toolkit.stages.context import Context, Outcome, StepFailed, all_values
+from toolkit.stages.dispatch import opened_apart
 from toolkit.storage import outputs, record_log, store, store_of
 from toolkit.storage.paths import check_writable, exists, join, size_of
 from toolkit.storage.stores.local.scratch import scratch

@@ -21,8 +21,8 @@ from toolkit.mix import bindings, publish, stage
 from toolkit.mix.publish import is_unchanged, unchanged_manifest
 from toolkit.one_pass import InputToPass, attributes_by_record
 from toolkit.records import ingested
-from toolkit.runner.context import Context, Outcome, show_plan
-from toolkit.runner.stage import Look, check, plan, to_do
+from toolkit.stages.context import Context, Outcome, show_plan
+from toolkit.stages.stage import Look, check, plan, to_do
 from toolkit.storage.threads import for_each
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from toolkit.commands.dedup import SetsOfWhole
     from toolkit.commands.make import MakeResult
     from toolkit.commands.tag import Tagging
-    from toolkit.runner.cluster import Cluster
+    from toolkit.stages.cluster import Cluster
 
 
 class Options(Configured, Stage, frozen=True, kw_only=True):
@@ -177,7 +177,7 @@ def _plan(context: Context, options: Options, result: RunResult) -> list[str]:
     lines = settings.dump({name: str(item) for name, item in planned.items()})
     texts = [f"# all stages: what there is to do, of how many\n{lines.rstrip()}"]
     if options.nodes:
-        from toolkit.runner.cluster import on_cluster
+        from toolkit.stages.cluster import on_cluster
 
         result.cluster = on_cluster(context, works, options.nodes, options.cores or context.cores)
         texts.append(str(result.cluster))

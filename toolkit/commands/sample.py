@@ -10,7 +10,7 @@ from toolkit.command_line import Configured, Stage
 from toolkit.commands.dedup import SampleCopy, make_sets, plan_of, stage_of
 from toolkit.errors import ConfigError, amount
 from toolkit.execution.executors import Task
-from toolkit.runner.context import Context, Outcome, failures
+from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage.freshness import state
 from toolkit.storage.store import note_roots
 from toolkit.whole_corpus import resolve

@@ -18,9 +18,9 @@ from toolkit.mix import publish
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.settings import Stream
-from toolkit.runner.context import Context, Outcome
 from toolkit.source import Source
 from toolkit.sql import streams, views
+from toolkit.stages.context import Context, Outcome
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage_options import Size
 

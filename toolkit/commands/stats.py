@@ -47,9 +47,9 @@ from toolkit.records import ingested, left_out
 from toolkit.rules.checker import Name
 from toolkit.rules.kinds import kind_called
 from toolkit.rules.rule import Rule
-from toolkit.runner.context import Context, Outcome, failures
 from toolkit.session import current
 from toolkit.source import Resolved
+from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage import compression
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import check_writable, join, not_in, size_of, strip_suffix

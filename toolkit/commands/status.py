@@ -17,9 +17,9 @@ from toolkit.execution import leases
 from toolkit.records import ingested, sets as records
 from toolkit.records.failures import FailureRecords
 from toolkit.records.ingested import lost_shards
-from toolkit.runner.context import Context, Outcome, table, with_share
-from toolkit.runner.stage import STATES, Item, Look, Progress, State
 from toolkit.session import current
+from toolkit.stages.context import Context, Outcome, table, with_share
+from toolkit.stages.stage import STATES, Item, Look, Progress, State
 
 LOOKS = 3
 """Times that all is looked at if what is published changes meanwhile."""

@@ -21,10 +21,10 @@ from toolkit.execution.grouped import shard_tasks
 from toolkit.ingest import section as ingest_section
 from toolkit.records.failures import FailureRecords
 from toolkit.records.sets import SetSchema, is_recorded
-from toolkit.runner.context import Context, Outcome, failures, show_plan, table
-from toolkit.runner.disk_quota import ATTRIBUTES, FILES, DiskUse
-from toolkit.runner.stage import Checked, Declaration, Look, Progress
-from toolkit.runner.tasks import skip_finished
+from toolkit.stages.context import Context, Outcome, failures, show_plan, table
+from toolkit.stages.disk_quota import ATTRIBUTES, FILES, DiskUse
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
+from toolkit.stages.tasks import skip_finished
 from toolkit.storage.threads import results_of
 from toolkit.tag import run as tagging, schema_check
 from toolkit.tag.execution import work_done

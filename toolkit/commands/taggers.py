@@ -16,7 +16,7 @@ from toolkit.data import schema
 from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, ToolkitError, amount, choices
 from toolkit.plugins import default_name
-from toolkit.runner.context import Context, Outcome, table
+from toolkit.stages.context import Context, Outcome, table
 from toolkit.tag import describe, tagger, trial
 from toolkit.tag.tagger import TAGGERS, Example, Tagger
 

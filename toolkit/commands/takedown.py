@@ -30,7 +30,7 @@ from toolkit.pages import card as card_page
 from toolkit.records import ingested, origins, sets, takedown
 from toolkit.records.sets import OutputState, ShardRecord, output_state
 from toolkit.records.takedown import ChangedFile, ClearedShard, Copy, ListedDocument, Pending
-from toolkit.runner.context import Context, Outcome, failures
+from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage import store_of
 from toolkit.storage.freshness import stored_sha256
 from toolkit.storage.outputs import RowOutput, write_file

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from toolkit.commands import _sections as sections, mix
 from toolkit.commands.mix import Locking
-from toolkit.runner.context import Context, Outcome
-from toolkit.runner.disk_quota import DiskUse
-from toolkit.runner.stage import Checked, Declaration
+from toolkit.stages.context import Context, Outcome
+from toolkit.stages.disk_quota import DiskUse
+from toolkit.stages.stage import Checked, Declaration
 
 
 class Options(Locking, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from toolkit.mix.effects import explain as explaining
 from toolkit.mix.join import JoinedShard, joint_rows
 from toolkit.mix.settings import REJECTED, TOKENS
 from toolkit.records.left_out import LeftOut, is_called
-from toolkit.runner.context import Context, Outcome, all_values
+from toolkit.stages.context import Context, Outcome, all_values
 from toolkit.storage.addresses import reveal_url
 from toolkit.storage.paths import join
 from toolkit.text.tokens import TraceFile

@@ -10,7 +10,7 @@ from toolkit.config.settings import sets_before
 from toolkit.errors import ConfigError, DataError, ToolkitError, amount
 from toolkit.learn.train import section
 from toolkit.learn.train.examples import SPLITS
-from toolkit.runner.context import Context, Outcome, table
+from toolkit.stages.context import Context, Outcome, table
 from toolkit.whole_corpus.section import Entry, Plan
 
 

@@ -26,9 +26,9 @@ from toolkit.mix import publish, settings as mix_settings
 from toolkit.mix.lock import Lock, load as load_lock
 from toolkit.mix.stage import check_shard
 from toolkit.records import ingested, left_out, sets
-from toolkit.runner.context import Context, Outcome, failures
-from toolkit.runner.set_state import state_of
 from toolkit.source import external_sets
+from toolkit.stages.context import Context, Outcome, failures
+from toolkit.stages.set_state import state_of
 from toolkit.storage.freshness import State
 from toolkit.storage.paths import exists, is_folder, join, missing_reason, size_of
 from toolkit.storage.threads import for_each

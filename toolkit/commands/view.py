@@ -22,8 +22,8 @@ from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
 from toolkit.mix.publish import Manifest
 from toolkit.mix.settings import REJECTED, MixSettings, Stream
-from toolkit.runner.context import Context, Outcome
-from toolkit.runner.dispatch import open_context
+from toolkit.stages.context import Context, Outcome
+from toolkit.stages.dispatch import open_context
 from toolkit.storage.paths import join
 from toolkit.view.answers import CorpusAnswers
 from toolkit.view.corpus import Corpus

@@ -416,7 +416,7 @@ class RecordLog:
         """Merge all segments into one file.
 
         The merged file appears first, then what it has taken up is deleted: who reads meanwhile finds the same in
-        both. Only one process may do this at a time (see `toolkit.runner.tasks.merge`); others may read and write.
+        both. Only one process may do this at a time (see `toolkit.stages.tasks.merge`); others may read and write.
 
         Args:
             forgive: True to merge damaged files, too; only their sound entries survive. Use it after all that the lost

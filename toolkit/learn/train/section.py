@@ -275,7 +275,7 @@ class Making:
         dataset: Dataset whose documents are labelled.
         shards: Shards of it.
         max_document_bytes: Maximum bytes of a document.
-        run: tasks, as `toolkit.runner.context.Context.run` does.
+        run: tasks, as `toolkit.stages.context.Context.run` does.
     """
 
     dataset: Dataset

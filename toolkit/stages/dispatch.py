@@ -13,8 +13,8 @@ from toolkit.config import recipes, root, settings, settings as config
 from toolkit.errors import ConfigError, MissingModel, NothingThere, UnknownPlugin
 from toolkit.interop import dolma
 from toolkit.rules.text_edits import name_edits
-from toolkit.runner.context import Context, Outcome
 from toolkit.session import Session, current
+from toolkit.stages.context import Context, Outcome
 from toolkit.storage import ephemeral
 from toolkit.storage.store import note_roots
 

@@ -12,8 +12,8 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere
 from toolkit.execution import leases
 from toolkit.records import sets as records
-from toolkit.runner.context import Context
-from toolkit.runner.disk_quota import DiskUse
+from toolkit.stages.context import Context
+from toolkit.stages.disk_quota import DiskUse
 from toolkit.storage.paths import check_writable, work_folder
 
 Kind = Literal["per shard", "whole"]

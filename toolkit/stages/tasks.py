@@ -17,8 +17,8 @@ from toolkit.execution.grouped import W
 from toolkit.execution.progress import Progress
 from toolkit.interrupts import pause
 from toolkit.records.failures import FailureRecord, FailureRecords
-from toolkit.runner.disk_quota import DiskQuota, EstimateOf
 from toolkit.session import InSession, Session, current
+from toolkit.stages.disk_quota import DiskQuota, EstimateOf
 from toolkit.storage import ephemeral, paths, record_log, threads
 
 OutcomeT = TypeVar("OutcomeT", bound=TaskOutcome)

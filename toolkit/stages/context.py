@@ -23,9 +23,9 @@ from toolkit.execution.executors import Result
 from toolkit.ingest import in_place, inputs as ingest_records, own_types, plan as ingest_plan, section as ingest_section
 from toolkit.interop.dolma import is_dolma
 from toolkit.records import external_sets, ingested, left_out, sets
-from toolkit.runner.disk_quota import DiskPlan, DiskQuota
-from toolkit.runner.tasks import Running, merge
 from toolkit.source import LOOK, Source
+from toolkit.stages.disk_quota import DiskPlan, DiskQuota
+from toolkit.stages.tasks import Running, merge
 from toolkit.storage.compression import compression_of
 from toolkit.storage.freshness import State
 from toolkit.storage.paths import absolute, remove_stale_temporaries
@@ -398,7 +398,7 @@ class Context(Running):
         mine, complete = set(shards), not (self.in_part or dataset.include or dataset.exclude)
 
         def state(of: Dataset, name: str, states: dict[str, State]) -> State:
-            from toolkit.runner.set_state import state_of  # needed for sets that are read
+            from toolkit.stages.set_state import state_of  # needed for sets that are read
 
             return state_of(of, name, shards, complete=complete, states=states)
 
