@@ -10,7 +10,6 @@ import msgspec
 
 from toolkit.command_line import CommandResult, Configured, Flag
 from toolkit.commands import _label_files as files, _sections as sections, tag
-from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.execution.executors import Report, Task
@@ -134,7 +133,7 @@ class _Annotating:
     def _outdated(self, name: str, work: tagging.ShardToTag, shard: str) -> bool:
         """Return True if a shard is out of date: it is not as it should be, or has samples that are asked again."""
         whole = msgspec.structs.replace(work, shard=shard)
-        if tagging.outdated(whole, row_index.current(self.dataset, shard)):
+        if tagging.outdated(whole, sets.ShardSets.now(self.dataset, shard)):
             return True
         record = sets.load_record(self.dataset, name, shard)
         counts = record.counts if record else {}
@@ -295,7 +294,7 @@ def _estimated(estimate: requests.RequestEstimate, annotator: Annotator) -> dict
 # --- as a stage -------------------------------------------------------------------------------------------------------
 
 
-def _progress(look: Look) -> Iterator[Progress]:
+def _progress(look: Look) -> Iterator[Progress | None]:
     context = look.context
     try:
         plans = sections.annotations(context)
@@ -311,7 +310,7 @@ def _progress(look: Look) -> Iterator[Progress]:
                 msgspec.structs.replace(
                     one, tables=[*one.tables, _spent(spent)], data={**one.data, "spent": msgspec.to_builtins(spent)}
                 )
-                if spent.attempts
+                if one and spent.attempts
                 else one
             )
 

@@ -43,7 +43,6 @@ from toolkit.storage.addresses import reveal_url
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import absolute, exists, size_of, work_folder
 from toolkit.storage.store import note_roots
-from toolkit.storage.threads import results_of
 
 if TYPE_CHECKING:
     from toolkit.commands._mix_previews import SampleChoice
@@ -420,13 +419,13 @@ Mixes = Callable[[Context], Mapping[str, Context]]
 """The contexts of mixes in a configuration, by name."""
 
 
-def progress(look: Look, mixes: Mixes = sections.mix_and_editions) -> Iterator[Progress]:
+def progress(look: Look, mixes: Mixes = sections.mix_and_editions) -> Iterator[Progress | None]:
     """Yield the progress of mixes and their publication."""
     for name, context in mixes(look.context).items():
         yield from _progress(look, name, sections.mix(context))
 
 
-def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress]:
+def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress | None]:
     published: publish.Published = look.published[name]
     reason = settings.needs_all_shards
     by_stream = {stream.name: _works(look, settings, stream) for stream in settings.streams}
@@ -438,7 +437,7 @@ def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress
         try:
             if why := stale.get(work.stream.name):
                 raise why
-            documents, attributes = _inputs(work)
+            documents, attributes = _inputs(look, work)
         except ToolkitError as error:
             return str(error), False
         if published.has(work, (documents, attributes)):
@@ -450,9 +449,11 @@ def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress
         return "made from something that has changed" if published.knows(work) else "not begun", False
 
     causes, published_count = dict[str, str](), sum(look.deleted.values())
-    for work, (why, is_in) in results_of(cause, listed):
-        causes[work.key] = why
-        published_count += is_in
+    for batch in look.batches(cause, listed):
+        for work, (why, is_in) in batch:
+            causes[work.key] = why
+            published_count += is_in
+        yield None
     if None in by_stream.values() and not causes and not look.deleted:
         yield Progress(name, unknown="there are no documents yet; run `toolkit ingest`")
         return
@@ -501,25 +502,26 @@ def _works(look: Look, settings: MixSettings, stream: Stream) -> Iterator[bindin
     return (msgspec.structs.replace(template, shard=shard) for shard in shards)
 
 
-def _inputs(work: bindings.ShardToMix) -> tuple[str, dict[str, str]]:
+def _inputs(look: Look, work: bindings.ShardToMix) -> tuple[str, dict[str, str]]:
     """Return the content digests of a shard's inputs, from records alone.
 
     Raises:
         ToolkitError: if they are not known, or not what they should be.
     """
-    state = row_index.current(work.dataset, work.shard)
-    if state is None:
+    shard = look.sets_of(work.dataset, work.shard)
+    if shard.documents is None:
         raise DataError("its documents are not indexed, or have changed")
-    attributes = join.attributes_in(work, state)
-    for joined, in_set in zip(work.sets, attributes, strict=True):
+    for joined in work.sets:
+        if joined.ours and shard[joined.set].state().is_done:
+            continue
         if not exists(work.attributes_of(joined)):
             raise DataError(f"it has no attributes {joined.set}")
         if not joined.ours and external_sets.seen_now(work.dataset, joined.set, work.shard) is None:
             raise DataError(f"its attributes {joined.set} have not been looked at, or have changed")
-        if joined.ours and in_set.record is None:
+        if joined.ours and shard[joined.set].record is None:
             command = sets.command_of(work.dataset, joined.set)
             raise DataError(f"its attributes {joined.set} are not complete; run `toolkit {command}`")
-    return state.content, join.digests_of(work, attributes)
+    return shard.documents.content, join.digests_of(work, shard)
 
 
 def looked(look: Look, mixes: Mixes = sections.mix_and_editions) -> str:

@@ -20,12 +20,11 @@ from toolkit.errors import ConfigError, ToolkitError, amount, short
 from toolkit.execution.grouped import shard_tasks
 from toolkit.ingest import section as ingest_section
 from toolkit.records.failures import FailureRecords
-from toolkit.records.sets import SetSchema, is_recorded
+from toolkit.records.sets import SetSchema, ShardSets, is_recorded
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
 from toolkit.stages.disk_quota import ATTRIBUTES, FILES, DiskUse
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.stages.tasks import skip_finished
-from toolkit.storage.threads import results_of
 from toolkit.tag import run as tagging, schema_check
 from toolkit.tag.execution import work_done
 from toolkit.tag.plan import Plan
@@ -136,7 +135,7 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
     whole = sections.to_tag(context, plan, schemas)
     works = (msgspec.structs.replace(whole, shard=shard) for shard in shards)
     if options.dry_run:
-        outdated = {work.shard: tagging.outdated(work, row_index.current(dataset, work.shard)) for work in works}
+        outdated = {work.shard: tagging.outdated(work, ShardSets.now(dataset, work.shard)) for work in works}
         return show_plan(context, {"tag": {shard: sets for shard, sets in outdated.items() if sets}})
     context.sweep(dataset.attributes, dataset.bookkeeping)
     failure_records = FailureRecords(dataset, "tag")
@@ -288,7 +287,7 @@ def _excerpt(text: str) -> str:
 # --- as a stage -------------------------------------------------------------------------------------------------------
 
 
-def progress(look: Look, command: str, plan: Plan | None = None) -> Iterator[Progress]:
+def progress(look: Look, command: str, plan: Plan | None = None) -> Iterator[Progress | None]:
     """Yield the progress of a plan's sets.
 
     By default the plan is that of the section.
@@ -308,9 +307,12 @@ def progress(look: Look, command: str, plan: Plan | None = None) -> Iterator[Pro
         return
 
     def todo(shard: str) -> list[str]:
-        return tagging.outdated(msgspec.structs.replace(whole, shard=shard), row_index.current(dataset, shard))
+        return tagging.outdated(msgspec.structs.replace(whole, shard=shard), look.sets_of(dataset, shard))
 
-    unfinished = {shard: sets for shard, sets in results_of(todo, shards) if sets}
+    unfinished = dict[str, list[str]]()
+    for batch in look.batches(todo, shards):
+        unfinished |= {shard: sets for shard, sets in batch if sets}
+        yield None
     removed = sorted(look.deleted.keys() - {*shards}) if look.deleted else []
     worked = work_done(plan, dataset, [*shards, *removed] if removed else shards)
     for name in plan.sets:

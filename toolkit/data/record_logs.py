@@ -62,23 +62,22 @@ def _suffix(dataset: Dataset) -> str:
 
 
 class _RecordLogs:
-    """The open record logs of this process by folder: of the stage, and how to open those of the whole command."""
+    """The open record logs of this process by bookkeeping folder and folder.
+
+    Those of the stage are open; of those of the whole command it is known how to open them.
+    """
 
     def __init__(self) -> None:
         self.stage = ""
-        self.open: dict[str, RecordLog] = {}
-        self.openers: dict[str, tuple[str, Callable[[], RecordLog]]] = {}
+        self.open: dict[tuple[str, str], RecordLog] = {}
+        self.openers: dict[tuple[str, str], Callable[[], RecordLog]] = {}
         self.lock = threading.RLock()
-
-
-def _record_logs() -> _RecordLogs:
-    return current().get_or_make(_RecordLogs, _RecordLogs)
 
 
 def opened_logs() -> list[tuple[RecordLog, str]]:
     """Return the record logs opened in this command, with their bookkeeping folders."""
-    openers = list(_record_logs().openers.items())
-    return [(_log_of(folder, bookkeeping, opener), bookkeeping) for folder, (bookkeeping, opener) in openers]
+    openers = list(current().get_or_make(_RecordLogs, _RecordLogs).openers.items())
+    return [(_log_of(*place, opener), place[0]) for place, opener in openers]
 
 
 def of(dataset: Dataset) -> RecordLog:
@@ -87,12 +86,12 @@ def of(dataset: Dataset) -> RecordLog:
     Raises:
         Unreadable: as `open_log`.
     """
-    return _log_of(join(dataset.bookkeeping, FOLDER), dataset.bookkeeping, lambda: open_log(dataset))
+    return _log_of(dataset.bookkeeping, FOLDER, lambda: open_log(dataset))
 
 
 def inputs_of(dataset: Dataset) -> RecordLog:
     """Return the record log of the inputs of a dataset, as `of`."""
-    return _log_of(join(dataset.bookkeeping, INPUTS), dataset.bookkeeping, lambda: open_inputs(dataset))
+    return _log_of(dataset.bookkeeping, INPUTS, lambda: open_inputs(dataset))
 
 
 def at(bookkeeping: str, folder: str) -> RecordLog:
@@ -102,7 +101,7 @@ def at(bookkeeping: str, folder: str) -> RecordLog:
         bookkeeping: folder of the output's records, in which that folder is.
         folder: Folder of the record log.
     """
-    return _log_of(folder, bookkeeping, lambda: RecordLog(folder, suffix=UNLIKE_DATA))
+    return _log_of(bookkeeping, folder, lambda: RecordLog(folder, suffix=UNLIKE_DATA))
 
 
 def of_output(bookkeeping: str) -> RecordLog:
@@ -110,14 +109,15 @@ def of_output(bookkeeping: str) -> RecordLog:
     return at(bookkeeping, join(bookkeeping, FOLDER))
 
 
-def _log_of(folder: str, bookkeeping: str, opener: Callable[[], RecordLog]) -> RecordLog:
-    logs, stage = _record_logs(), current().stage
-    if stage and logs.stage == stage and (log := logs.open.get(folder)):
+def _log_of(bookkeeping: str, folder: str, opener: Callable[[], RecordLog]) -> RecordLog:
+    session, place = current(), (bookkeeping, folder)
+    logs, stage = session.get_or_make(_RecordLogs, _RecordLogs), session.stage
+    if stage and logs.stage == stage and (log := logs.open.get(place)):
         return log
     with logs.lock:
         if logs.stage != stage:
             logs.open, logs.stage = {}, stage
-        log = logs.open.get(folder) or opener()
-        if stage and folder not in logs.open:
-            logs.open[folder], logs.openers[folder] = log, (bookkeeping, opener)
+        log = logs.open.get(place) or opener()
+        if stage and place not in logs.open:
+            logs.open[place], logs.openers[place] = log, opener
         return log

@@ -29,7 +29,7 @@ from toolkit.errors import DataError, StaleError
 from toolkit.execution.blocks import Block, in_blocks, next_block
 from toolkit.mix.joined_sets import JoinedDataset, JoinedSet, chosen_text_of
 from toolkit.records import sets as records
-from toolkit.records.sets import ShardAttributes
+from toolkit.records.sets import ShardSets
 from toolkit.rules.expressions import WHOLE
 from toolkit.session import current
 from toolkit.storage.json_files import decoder_of
@@ -103,20 +103,15 @@ def inputs_of(work: JoinedShard, *, learn: bool = False) -> tuple[row_index.Shar
             if exists(work.attributes_of(joined)):
                 _find_fault(work, joined)
         raise
-    return state, digests_of(work, attributes_in(work, state), learn=learn)
+    return state, digests_of(work, ShardSets(dataset, shard, state), learn=learn)
 
 
-def attributes_in(work: JoinedShard, state: row_index.ShardState) -> list[ShardAttributes]:
-    """Return the attributes of a shard in each joined set."""
-    return [ShardAttributes(work.dataset, joined.set, work.shard, state) for joined in work.sets]
-
-
-def digests_of(work: JoinedShard, attributes: list[ShardAttributes], *, learn: bool = False) -> dict[str, str]:
+def digests_of(work: JoinedShard, shard: ShardSets, *, learn: bool = False) -> dict[str, str]:
     """Return the digests of a shard's attributes; errors as of `inputs_of`."""
     digests = {}
-    for joined, in_set in zip(work.sets, attributes, strict=True):
+    for joined in work.sets:
         try:
-            digests[joined.set] = in_set.content(learn=learn)
+            digests[joined.set] = shard[joined.set].content(learn=learn)
         except StaleError:
             raise
         except DataError:

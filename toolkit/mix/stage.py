@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from toolkit.data import record_logs, row_index
+from toolkit.data import record_logs
 from toolkit.data.metadata_fields import DOT, SAME
 from toolkit.data.own_types import KEYS
 from toolkit.data.row_index import ShardState
@@ -20,12 +20,13 @@ from toolkit.execution.grouped import ShardDone, Work, run_sequentially
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.counts import Counted, ShardEffects, finish
 from toolkit.mix.encode import Encoded, Encoder
-from toolkit.mix.join import attributes_in, digests_of, inputs_of, joint_blocks
+from toolkit.mix.join import digests_of, inputs_of, joint_blocks
 from toolkit.mix.orphans import Copies, ShardNotes
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.shuffle import hash_bytes, hash_of, sizes_of
 from toolkit.mix.sieve import TableSieve
 from toolkit.mix.writer import not_carried
+from toolkit.records.sets import ShardSets
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.freshness import Artifact, FileRecord, state
 from toolkit.storage.outputs import Compressing, Output
@@ -215,11 +216,11 @@ def looking(settings: MixSettings) -> Iterator[None]:
 
 def inputs_now(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
     """Return the content digests of documents and attributes; None if they are faulty."""
-    documents = row_index.current(work.dataset, work.shard)
-    if documents is None:
+    shard = ShardSets.now(work.dataset, work.shard)
+    if shard.documents is None:
         return None
     try:
-        return documents.content, digests_of(work, attributes_in(work, documents))
+        return shard.documents.content, digests_of(work, shard)
     except DataError:
         return None
 

@@ -7,19 +7,19 @@
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, cast
 
 import msgspec
 
-from toolkit.data import record_logs, schema
+from toolkit.data import record_logs, row_index, schema
 from toolkit.data.alignment import missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.record_logs import place_in_set
 from toolkit.data.row_index import ShardState
 from toolkit.errors import AlignmentError, DataError, StaleError
 from toolkit.records import external_sets
-from toolkit.storage.freshness import Artifact, FileRecord, State, files_state, state, stored_xxh3
+from toolkit.storage.freshness import DONE, Artifact, FileRecord, State, files_state, state, stored_xxh3
 from toolkit.storage.json_files import load_strictly, save
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import exists, join, read_once, stat, stat_each
@@ -285,6 +285,31 @@ def changed_input(aligned: Aligned) -> str:
 NOT_INDEXED = State("stale", "its documents are not indexed, or have changed")
 
 
+class ShardSets:
+    """The attributes of a shard in all sets, each inspected once.
+
+    Args:
+        dataset: Dataset of the shard.
+        shard: Shard of the dataset.
+        documents: Current documents; None if unknown.
+    """
+
+    def __init__(self, dataset: Dataset, shard: str, documents: ShardState | None) -> None:
+        self.dataset, self.shard, self.documents = dataset, shard, documents
+        self._attributes: dict[str, ShardAttributes] = {}
+
+    @classmethod
+    def now(cls, dataset: Dataset, shard: str) -> Self:
+        """Return the sets of a shard as it is now."""
+        return cls(dataset, shard, row_index.current(dataset, shard))
+
+    def __getitem__(self, set_name: str) -> "ShardAttributes":
+        """Return the attributes in a set."""
+        if set_name not in self._attributes:
+            self._attributes[set_name] = ShardAttributes(self.dataset, set_name, self.shard, self.documents, self)
+        return self._attributes[set_name]
+
+
 @dataclass(frozen=True)
 class ShardAttributes:
     """The attributes of a shard in a set, ours or external.
@@ -294,12 +319,14 @@ class ShardAttributes:
         set: Name of the set.
         shard: Shard of the dataset.
         documents: Current documents; None if unknown.
+        shard_sets: All sets of the shard; None to inspect those that this one reads for itself.
     """
 
     dataset: Dataset
     set: str
     shard: str
     documents: ShardState | None = None
+    shard_sets: ShardSets | None = field(default=None, repr=False, compare=False)
 
     @property
     def path(self) -> str:
@@ -333,6 +360,8 @@ class ShardAttributes:
             quick: Argument of `toolkit.storage.freshness.state`.
             learn: True if the record is to learn another stamp; those who only look write nothing.
         """
+        if settings is None and reads is None and "is_done" in self.__dict__:
+            return DONE
         record = self.record
         if record and self.documents is None:
             return NOT_INDEXED
@@ -341,13 +370,16 @@ class ShardAttributes:
         if record and learn and result.stamps:
             output = msgspec.structs.replace(record.output, stamp=result.stamps[self.path])
             save_records(self.dataset, self.shard, {self.set: msgspec.structs.replace(record, output=output)})
+        if result is DONE:  # with these settings and inputs, and so with those of the record
+            self.__dict__["is_done"] = True
         return result
 
     def inputs(self, reads: Iterable[str], *, quick: bool = False) -> Iterator[tuple[str, str | None]]:
         """Yield the digests of the documents and of the sets, for `toolkit.storage.freshness.state`."""
         yield "", self.documents.content if self.documents else None
+        shard_sets = self.shard_sets or ShardSets(self.dataset, self.shard, self.documents)
         for name in reads:
-            yield name, replace(self, set=name).digest(quick=quick)
+            yield name, shard_sets[name].digest(quick=quick)
 
     def digest(self, *, quick: bool = False) -> str | None:
         """Return the content digest; None if the attributes are out of date.
@@ -374,6 +406,8 @@ class ShardAttributes:
             StaleError: if they were made from other documents, or other attributes, than there are now.
             DataError: if there is no such file, or it is not the one that its record describes.
         """
+        if "is_done" in self.__dict__ and self.record:
+            return self.record.output.content
         if load_schema(self.dataset, self.set) is None:
             return external_sets.look_at(self.dataset, self.set, self.shard).content
         path, record = self.path, self.record

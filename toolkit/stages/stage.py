@@ -1,10 +1,12 @@
 """Defines stages: their declaration, progress, open work, and checks before a run."""
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -15,6 +17,7 @@ from toolkit.records import sets as records
 from toolkit.stages.context import Context
 from toolkit.stages.disk_quota import DiskUse
 from toolkit.storage.paths import check_writable, work_folder
+from toolkit.storage.threads import for_each
 
 Kind = Literal["per shard", "whole"]
 """Whether a stage makes something of each shard by itself, or of all shards together."""
@@ -176,7 +179,8 @@ class Declaration:
 
     Attributes:
         kind: Kind of the stage.
-        progress: Function that yields the progress of each output; it writes nothing.
+        progress: Function that yields the progress of each output, and None between batches of shards (see
+            `Look.batches`); it writes nothing.
         check: Function that compares its section with sections before it and with the disk, adds its sets, and returns
             the plan of the section. Raises ConfigError, and writes nothing.
         look: Function that reads the section; returns the folder of the stage's records, and adds to the `Look`.
@@ -187,7 +191,7 @@ class Declaration:
     """
 
     kind: Kind
-    progress: Callable[["Look"], Iterable[Progress]]
+    progress: Callable[["Look"], Iterable[Progress | None]]
     check: Callable[[Context, Checked], Any]
     look: Callable[["Look"], str] = attrgetter("context.dataset.bookkeeping")
     check_settings: Callable[[Context, Collection[str]], None] = lambda context, names: None
@@ -224,6 +228,12 @@ def check(context: Context) -> Checked:
     return result
 
 
+BATCH = 4096
+"""Shards that a stage inspects before the next one does."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
 NOT_BEGUN = "not begun"
 """Why a shard is not done that was never made."""
 
@@ -255,6 +265,7 @@ class Look:
             except ConfigError as error:
                 self.faults += [] if str(error) in self.faults else [str(error)]
         self.deleted: dict[str, bool] = {}
+        self.sets_of = functools.lru_cache(2 * BATCH)(records.ShardSets.now)
         self._shards: dict[Dataset, list[str]] = {}
 
     @contextmanager
@@ -268,10 +279,29 @@ class Look:
             yield
 
     def progress(self) -> Iterator[tuple[str, Kind, list[Progress]]]:
-        """Yield name, kind and progress of each stage."""
-        for name, stage in self.context.stages.items():
-            unread = [Progress(name, unknown="its section has an error, see below")]
-            yield name, stage.kind, [*stage.progress(self)] if name in self.folders else unread
+        """Yield name, kind and progress of each stage.
+
+        After each batch of a stage, those after it inspect a batch, too: most likely the same shards.
+        """
+        stages, first = self.context.stages, dict[str, Progress]()
+        at_work = {name: iter(stages[name].progress(self)) for name in stages if name in self.folders}
+        for name, stage in stages.items():
+            if name not in self.folders:
+                yield name, stage.kind, [Progress(name, unknown="its section has an error, see below")]
+                continue
+            rest, items = at_work.pop(name), [first[name]] if name in first else []
+            for item in rest:
+                items += [item] if item else []
+                for other in at_work.keys() - first.keys() if item is None else ():
+                    if ahead := next(at_work[other], None):
+                        first[other] = ahead
+            yield name, stage.kind, items
+
+    def batches(self, function: Callable[[T], R], things: Iterable[T]) -> Iterator[list[tuple[T, R]]]:
+        """Yield batches of things with their results; a stage yields None after each (see `progress`)."""
+        rest = iter(things)
+        while batch := [*islice(rest, BATCH)]:
+            yield [*zip(batch, for_each(function, batch), strict=True)]
 
     def shards(self, dataset: Dataset) -> list[str]:
         """Return the shards of the run's share; none if all were mixed and deleted."""

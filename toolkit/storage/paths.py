@@ -30,7 +30,7 @@ def stat(path: str) -> Stat | None:
     """Return size and stamp of a file; None if there is none. See `listing_cache`."""
     for folder, listing in _blocks().listings.items():
         if path.startswith(folder):
-            return listing().get(path[len(folder) :])
+            return listing().stat(path[len(folder) :])
     return store_of(path).stat(path)
 
 
@@ -78,6 +78,11 @@ class Listing(Mapping[str, Stat | None]):
         if number < 0:
             raise KeyError(name)
         return self._recent(number)[name]
+
+    def stat(self, name: str) -> Stat | None:
+        """Return the stat of a file; None if there is none. This is `get`, which makes an error for each such file."""
+        number = bisect_right(self._firsts, name) - 1
+        return self._recent(number).get(name) if number >= 0 else None
 
     def __iter__(self) -> Iterator[str]:
         return chain.from_iterable(map(self._unpack, range(len(self._blocks))))
@@ -238,8 +243,10 @@ def is_folder(path: str) -> bool:
 
 
 def join(*parts: str) -> str:
-    if len(parts) == 2 and all(parts):  # most calls, several for each shard
-        return f"{parts[0].rstrip('/')}/{parts[1]}"
+    if len(parts) == 2:  # most calls, several for each shard
+        folder, name = parts
+        if folder and name:
+            return f"{folder.rstrip('/')}/{name}"
     *folders, last = parts
     folders = [folder.rstrip("/") for folder in folders if folder]
     return "/".join([*folders, last] if last else folders)

@@ -17,8 +17,9 @@ import os
 import posixpath
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
+
+import msgspec
 
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.session import current
@@ -29,8 +30,7 @@ BUFFER = 1 << 20
 """Bytes that are read at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(msgspec.Struct, frozen=True, gc=False):
     """Size and stamp of a file, the quick test for a change.
 
     Attributes:

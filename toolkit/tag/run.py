@@ -64,17 +64,12 @@ def holds(settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:
     return {f"the set {name}": json_digest(setting) for name, setting in settings.items()}
 
 
-def outdated(
-    work: ShardToTag, documents: row_index.ShardState | None, *, quick: bool = False, learn: bool = False
-) -> list[str]:
+def outdated(work: ShardToTag, shard: sets.ShardSets, *, quick: bool = False, learn: bool = False) -> list[str]:
     """Return the sets of the plan to make for a shard; `quick` and `learn` as of `ShardAttributes.state`."""
     todo: list[str] = []
     for name, reads in _reads_of(work.plan).items():
-        attributes = ShardAttributes(work.dataset, name, work.shard, documents)
-        if (
-            not reads.isdisjoint(todo)
-            or not attributes.state(work.settings[name], reads, quick=quick, learn=learn).is_done
-        ):
+        state = shard[name].state
+        if not reads.isdisjoint(todo) or not state(work.settings[name], reads, quick=quick, learn=learn).is_done:
             todo.append(name)
     return todo
 
@@ -102,7 +97,7 @@ def as_it_was(work: ShardToTag) -> ShardDone | None:
     """
     dataset, shard = work.dataset, work.shard
     state = row_index.current(dataset, shard)
-    if state is None or outdated(work, state, quick=True):
+    if state is None or outdated(work, sets.ShardSets(dataset, shard, state), quick=True):
         return None
     return ShardDone(shard=shard, documents=state.rows)
 
@@ -122,7 +117,7 @@ def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> S
     state = row_index.current(dataset, shard)
     if state is None and any(sets.is_recorded(dataset, name, shard) for name in work.plan.sets):
         state = row_index.build(dataset, shard, work.max_document_bytes)
-    todo = outdated(work, state, learn=True)
+    todo = outdated(work, sets.ShardSets(dataset, shard, state), learn=True)
     if not todo:
         assert state
         report(state.rows, 0)
