@@ -192,6 +192,17 @@ def test_rejected_items_go_though_no_document_does(project: Project) -> None:
     assert b"secret" not in _stored(str(project.data))
 
 
+def test_a_faulty_list_is_refused_before_the_dataset_keeps_it(taken: Project) -> None:
+    before = tree(taken.root, bookkeeping=True)
+    (taken.root / "faulty.txt").write_text('copy\n{"source": 1, "id": "a"}')
+    for options in ([], ["--apply"]):
+        refused = taken("takedown", taken.root / "faulty.txt", *options)
+        refused.fails(2, "faulty.txt:2: expected a text or null")
+    (taken.root / "faulty.txt").unlink()
+    assert tree(taken.root, bookkeeping=True) == before
+    taken.ok("mix")
+
+
 def _rows(project: Project, set_name: str) -> list[dict[str, Any]]:
     return [row for path in sorted((project.attributes / set_name / "s").iterdir()) for row in read_rows(path)]
 

@@ -115,6 +115,7 @@ def run(context: Context, options: Options) -> Outcome:
     """Find the listed documents; with `apply`, clear them. A killed run is finished by the same command."""
     dataset = context.dataset
     lists = {stored_sha256(path): path for pattern in options.targets for path, _ in expand(pattern)}
+    _check_lists(lists)
     works = _works(context, lists)
     if not options.apply:
         return _outcome(context, lists, *_find(context, works))
@@ -133,6 +134,19 @@ def run(context: Context, options: Options) -> Outcome:
         _clear_rejects(dataset, lists)
         _finish(dataset, works)
     return _outcome(context, lists, works, copies, failed, missed=missed, deleted=deleted)
+
+
+def _check_lists(lists: Mapping[str, str]) -> None:
+    """Check the entries of lists before the dataset keeps them: every later command reads them.
+
+    Raises:
+        ConfigError: for a faulty entry.
+    """
+    for path in lists.values():
+        try:
+            takedown.opened([path])
+        except DataError as error:
+            raise ConfigError(str(error)) from None
 
 
 def _works(context: Context, lists: Mapping[str, str]) -> list["ShardToClear"]:
@@ -632,7 +646,7 @@ def _outcome(
     dataset, documents, applied = context.dataset, _documents(works), deleted is not None
     unmatched = list[str]()
     for sha256, path in lists.items():
-        listed = takedown.Takedown([path]).entries
+        listed = takedown.opened([path]).entries
         matched = chain(*(work.record.lists.get(sha256, ()) for work in works))
         unmatched += map(listed.show, listed.without(matched))
     result = TakenDown(
