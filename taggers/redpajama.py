@@ -463,6 +463,6 @@ def _domain(metadata: Mapping[str, Any]) -> str:
     headers = metadata.get("warc_headers")
     url = headers.get("warc-target-uri") if isinstance(headers, Mapping) else metadata.get("url")
     try:
-        return str(metadata.get("source_domain") or urlsplit(str(url)).netloc)
+        return str(metadata.get("source_domain") or urlsplit(str(url).strip("<>")).netloc)
     except ValueError:  # no URL
         return ""

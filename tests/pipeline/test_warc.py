@@ -401,3 +401,18 @@ def test_the_text_is_near_that_of_common_crawl(shared: Path) -> None:
     common = Counter(theirs.text.split()) & Counter(ours.text.split())
     assert common.total() / len(ours.text.split()) > 0.98
     assert common.total() / len(theirs.text.split()) > 0.92
+
+
+def test_addresses_in_angle_brackets_are_found_as_they_are(project: Project) -> None:
+    """WARC 1.0 has them so, and GNU Wget writes them."""
+    records = [record(1, http(page("A text"), HTML)), record(2, http("no page", "Content-Type: image/png"))]
+    bracketed = [
+        each.replace(b"http://host/", b"<http://host/").replace(b"\r\nWARC-Date", b">\r\nWARC-Date") for each in records
+    ]
+    project.ingest(warc(write_warc(project.root, *bracketed))).succeeds()
+    shown = project.ok("head", "--id", "http://host/1", "--json").json
+    assert shown["documents"][0]["id"] == "<urn:uuid:1>"
+    project.ok("head", "--id", "http://host/2").shows("content_type.image/png")
+    (project.root / "list.txt").write_text("<http://host/1>\n")
+    taken = project.ok("takedown", project.root / "list.txt", "--json").json
+    assert ([each["id"] for each in taken["documents"]], taken["unmatched"]) == (["<urn:uuid:1>"], [])

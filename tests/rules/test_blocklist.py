@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.data.urls import url_of
+from toolkit.data.urls import host_of, url_of
 from toolkit.errors import DataError
 from toolkit.rules.blocklist import BlocklistEntries, Entries
 
@@ -135,5 +135,8 @@ def test_the_url_of_a_document_is_where_it_is_said_to_be_or_where_it_usually_is(
     assert url_of({"metadata": wet}, "") == "http://a/"
     assert url_of({"metadata": {"url": "http://b/", "warc_headers": None}}, "") == "http://b/"
     assert url_of({"metadata": {"a": {"b": "http://c/"}}}, "metadata.a.b") == "http://c/"
+    wget = {"warc_headers": {"warc-target-uri": "<http://a.example/b>"}}
+    assert url_of({"metadata": wget}, "") == "http://a.example/b"
+    assert host_of("<http://a.example/b>") == "a.example"
     for metadata in (None, {}, {"url": 3}, {"url": {"x": 1}}, [1]):
         assert url_of({"metadata": metadata}, "") is None

@@ -17,7 +17,7 @@ _SCHEME = re.compile(r"(?i)[a-z][a-z0-9+.-]*://")
 
 
 def url_of(fields: Mapping[str, Any], path: str = "") -> str | None:
-    """Return the URL of a document, None if it has none.
+    """Return the URL of a document, without angle brackets; None if it has none.
 
     Args:
         fields: Fields of its row; of the metadata only `URL_FIELDS` if the path is empty.
@@ -25,12 +25,18 @@ def url_of(fields: Mapping[str, Any], path: str = "") -> str | None:
     """
     for url_field in (path,) if path else URL_FIELDS:
         if isinstance(value := value_at(fields, url_field), str):
-            return value
+            return bare_url(value)
     return None
+
+
+def bare_url(url: str) -> str:
+    """Return a URL without the angle brackets of WARC 1.0."""
+    return url[1:-1] if url.startswith("<") and url.endswith(">") else url
 
 
 def before_path(url: str) -> str:
     """Return a URL up to its path; pages of one host share it."""
+    url = bare_url(url)
     match = _BEFORE_PATH.match(url)
     return match[0] if match else url
 

@@ -20,7 +20,7 @@ import msgspec
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW
-from toolkit.data.urls import has_scheme, url_of
+from toolkit.data.urls import bare_url, has_scheme, url_of
 from toolkit.records import ingested
 from toolkit.records.ingested import InputRecord
 from toolkit.storage.compression import compress_small
@@ -118,7 +118,7 @@ class LeftOutOutput(OptionalRows):
         if match:
             self._uuids += uuid.UUID(match[1]).bytes
         lines.ids.append("" if match else id[:LONGEST] if id else None)
-        lines.urls.append((url or "")[:LONGEST])
+        lines.urls.append(bare_url(url or "")[:LONGEST])
         lines.sources.append(source)
         self._flush_full()
 

@@ -18,7 +18,7 @@ from toolkit.data.documents import DOCUMENT_DECODER, AttributesRow, Document, Ro
 from toolkit.data.metadata_fields import DOCUMENT, METADATA
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.schema import Type, from_json
-from toolkit.data.urls import url_of
+from toolkit.data.urls import bare_url, url_of
 from toolkit.errors import DataError
 from toolkit.records.left_out import identity
 from toolkit.records.sets import OutputState
@@ -63,7 +63,7 @@ class Takedown:
         """Return True for a listed item of an input. An item is JSON, or a WARC record."""
         headers = {name.lower(): value.decode(errors="replace") for name, value in _HEADERS.findall(raw)}
         id, url = identity(raw)
-        url = url or headers.get(b"target-uri")
+        url = url or bare_url(headers.get(b"target-uri", ""))
         return bool(self.entries.find(id or headers.get(b"record-id", ""), source, url))
 
     def rows(self, documents: Sequence[Document]) -> list[int]:

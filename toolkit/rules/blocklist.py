@@ -136,6 +136,7 @@ def _keys_of(entry: bytes, entries: Entries, path: str = "", number: int = 0) ->
     if "\t" in text:
         return (f"d{text}",)
     keys = [f"i{text}"] if entries in ("any", "ids") else []
+    text = urls.bare_url(text)
     if entries == "hosts" or (entries == "any" and _HOST.fullmatch(text)):
         keys.append(f"h{urls.host_of(text)}")
     if entries == "urls" or (entries == "any" and urls.has_scheme(text)):

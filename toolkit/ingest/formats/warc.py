@@ -141,7 +141,7 @@ class Warc(Reader):
             ]
             for record in records.sound_records(source, large=True):
                 number += 1
-                url = record.fields.get("warc-target-uri")
+                url = record.url
                 try:
                     answer = self._answer(record, source.counts)
                     if answer is None or not records.is_sound(record, number, source):

@@ -108,8 +108,7 @@ class Wet(Reader):
         """Yield the document of a record, large or not UTF-8."""
         text, utf8 = decode(record.block or b"", self.invalid_utf8, source)
         if text is None:
-            url = record.fields.get("warc-target-uri")
-            source.leave_out(f"invalid_utf8.{self.invalid_utf8}", number, id=record.id, url=url)
+            source.leave_out(f"invalid_utf8.{self.invalid_utf8}", number, id=record.id, url=record.url)
             return
         draft = Draft(
             text=text,

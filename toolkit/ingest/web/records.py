@@ -19,6 +19,7 @@ from typing import overload
 import msgspec
 
 from toolkit.data.documents import BAD_ROW
+from toolkit.data.urls import bare_url
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest.reader import Capture, Input
 from toolkit.ingest.web.http import TooLarge, UnknownCoding, decode_body, parse_response
@@ -60,6 +61,12 @@ class Record(msgspec.Struct):
     def fields(self) -> dict[str, str]:
         """The headers by their names."""
         return _FIELDS.decode(self.headers)
+
+    @property
+    def url(self) -> str | None:
+        """The address of the page, without angle brackets."""
+        url = self.fields.get("warc-target-uri")
+        return url and bare_url(url)
 
 
 _FIELDS = msgspec.json.Decoder(dict[str, str])
@@ -517,9 +524,9 @@ def captures(path: str, limit: int) -> Iterator[Capture]:
             raise ConfigError(f"{path}: expected WARC files ({', '.join(_WARC)}) in the folder, got none")
     for file in files:
         for record in sound_records(Input(os.fspath(file), None, _LARGEST, None), large=True):
-            url = record.fields.get("warc-target-uri", "").strip("<>")
+            url = record.url
             answer = parse_response(record.block) if record.type == "response" and record.block and url else None
-            if answer is None:
+            if answer is None or url is None:
                 continue
             try:
                 body, _ = decode_body(answer, _LARGEST)
