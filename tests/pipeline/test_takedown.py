@@ -13,7 +13,7 @@ import pytest
 
 import toolkit
 from tests.learn.annotate.server import serving
-from tests.pipeline.conftest import Project, read_rows, tree, write_rows
+from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
 from tests.storage.conftest import bucket, seaweed
 from toolkit.records import takedown
 from toolkit.storage.paths import list_files
@@ -293,6 +293,27 @@ def test_what_was_killed_ends_the_same(taken: Project, place: str) -> None:
     assert {name for name, (_, missing) in _status(taken).items() if missing} == UNDECIDED
     assert _has_any(taken.data) == []
     assert "0 findings" in taken.ok("run").out + taken.ok("validate").out
+
+
+def test_a_url_is_found_in_a_field_of_its_own(project: Project) -> None:
+    """Tables have their columns so, if another one is the metadata."""
+    rows = [document(f"{i}", f"text {i}", url=f"https://a{i}.example/") for i in range(4)]
+    write_rows(project.root / "in" / "a.jsonl", rows[:2])
+    project.config["ingest"] = [{"format": "dolma", "from": f"{project.root}/in/*"}]
+    project.config["mix"] = {"rules": [], "output": {"format": "dolma", "path": str(project.out)}}
+    project.ok("run")
+    (project.root / "list.txt").write_text("https://a1.example\na2.example\n")
+    assert [each["id"] for each in _apply(project)["documents"]] == ["1"]
+    write_rows(project.root / "in" / "b.jsonl", rows[2:])
+    project.ok("run")
+    assert [row["text"] for path in sorted(project.documents.rglob("*.gz")) for row in read_rows(path)] == [
+        "text 0", "", "", "text 3",
+    ]  # fmt: skip
+    assert [row["id"] for row in project.output()] == ["0", "3"]
+    (project.root / "blocked.txt").write_text("a3.example\n")
+    project.config["mix"]["rules"] = [{"drop": "blocklist", "files": [str(project.root / "blocked.txt")]}]
+    project.ok("mix")
+    assert [row["id"] for row in project.output()] == ["0"]
 
 
 def test_external_documents_stay_and_no_output_has_them(project: Project) -> None:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from toolkit.data.documents import value_at
+from toolkit.data.documents import Document, value_at
 
 URL_FIELDS = ("metadata.warc_headers.warc-target-uri", "metadata.url")
 """Where documents of WET input, and of Dolma's own tools, have their URL."""
@@ -27,6 +27,15 @@ def url_of(fields: Mapping[str, Any], path: str = "") -> str | None:
         if isinstance(value := value_at(fields, url_field), str):
             return bare_url(value)
     return None
+
+
+def url_of_document(document: Document) -> str | None:
+    """Return the URL of a document, None if it has none.
+
+    Metadata come first, then the field `url` of the row.
+    """
+    url = url_of({"metadata": document.metadata})
+    return url if url is not None else url_of({"url": document.field("url")}, "url")
 
 
 def bare_url(url: str) -> str:

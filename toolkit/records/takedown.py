@@ -18,7 +18,7 @@ from toolkit.data.documents import DOCUMENT_DECODER, AttributesRow, Document, Ro
 from toolkit.data.metadata_fields import DOCUMENT, METADATA
 from toolkit.data.own_types import OwnTypes
 from toolkit.data.schema import Type, from_json
-from toolkit.data.urls import bare_url, url_of
+from toolkit.data.urls import bare_url, url_of_document
 from toolkit.errors import DataError
 from toolkit.records.left_out import identity
 from toolkit.records.sets import OutputState
@@ -52,7 +52,7 @@ class Takedown:
 
     def find(self, document: Document) -> list[int]:
         """Return the numbers of the entries for a document."""
-        url = url_of({METADATA: document.metadata}) if self.entries.needs_url else None
+        url = url_of_document(document) if self.entries.needs_url else None
         return self.entries.find(document.id, document.source, url)
 
     def has(self, document: Document) -> bool:

@@ -201,8 +201,10 @@ class Watch:
             name, url = path.partition(".")[0], None
             if self.list.needs_url and root == metadata_fields.DOCUMENT:
                 url = urls.url_of({name: document.field(name)}, path)
-            elif self.list.needs_url:
+            elif self.list.needs_url and self._url:
                 url = urls.url_of({"metadata": document.metadata}, self._url)
+            elif self.list.needs_url:
+                url = urls.url_of_document(document)
             results = self.list.find(document.id, document.source, url)
             self.matched.update(results)
             self._last = (document, results)

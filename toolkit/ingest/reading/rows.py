@@ -403,7 +403,7 @@ class InputRows:
 
 def _document_of(row: OutputRow, text: str) -> Document:
     fields = msgspec.json.decode(row.line, type=_Metadata)
-    return Document(text, id=row.id, source=row.source, metadata=fields.metadata)
+    return Document(text, id=row.id, source=row.source, metadata=fields.metadata, row=row.line)
 
 
 def trim(text: str, min_chars: int) -> str | None:
