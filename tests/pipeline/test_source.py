@@ -96,6 +96,13 @@ def test_dedup_explains_what_is_out_of_date_with_a_warning(project: Project, tmp
     assert (looked.code, "warning: exact-0 was made from q-0, which is out of date" in looked.err) == (0, True)
 
 
+def test_head_reads_one_shard_and_knows_that_the_others_are_there(project: Project) -> None:
+    project.config = {"dataset": str(project.data), "dedup": {"exact-0": {"kind": "exact"}}}
+    project.ok("dedup")
+    for options in ([], ["--id", f"{PATHS[-1]}-1"]):
+        assert "warning" not in project.ok("head", *options).err
+
+
 def test_a_set_that_was_made_with_other_settings_is_told_of_by_what_looks(project: Project, tmp_path: Path) -> None:
     _scores(tmp_path / "scores.jsonl", 1.0)
     project.ok("run")

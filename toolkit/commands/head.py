@@ -83,7 +83,7 @@ def run(context: Context, options: Options) -> Outcome:
         if options.config is None or options.id is not None or not context.source.value.get("ingest"):
             raise
         return _of_inputs(context, options)
-    source = context.source_of(dataset, shards[:1])
+    source = context.source_of(dataset, shards[:1], complete=False)
     source.check(dataset.sets() if dataset.attributes else [], "warn")
     most = options.count if options.id is None else sys.maxsize
     results: list[Joined] = []

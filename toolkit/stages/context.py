@@ -393,9 +393,15 @@ class Context(Running):
         """Return the first shards, as many as `--limit` says."""
         return shards[: self.options.limit]
 
-    def source_of(self, dataset: Dataset, shards: list[str]) -> Source:
-        """Return the source of rows of some shards of a dataset."""
-        mine, complete = set(shards), not (self.in_part or dataset.include or dataset.exclude)
+    def source_of(self, dataset: Dataset, shards: list[str], *, complete: bool = True) -> Source:
+        """Return the source of rows of some shards of a dataset.
+
+        Args:
+            dataset: Dataset of the shards.
+            shards: Names of the shards.
+            complete: False if the dataset has others, which are present.
+        """
+        mine, complete = set(shards), complete and not (self.in_part or dataset.include or dataset.exclude)
 
         def state(of: Dataset, name: str, states: dict[str, State]) -> State:
             from toolkit.stages.set_state import state_of  # needed for sets that are read
