@@ -119,6 +119,9 @@ def _table(random: Random, rows: int) -> Any:
             "n": pa.array([random.choice([1, 20, 2**60]) for _ in range(rows)], pa.uint64()),
             "s": pa.array(some("a", "B", "b", ""), random.choice([pa.string(), pa.dictionary(pa.int8(), pa.string())])),
             "b": pa.array(some(True, False), pa.bool_()),
+            "l": pa.array(some([1.5, None], []), pa.list_(pa.float64())),
+            "t": pa.array(some(0, 1577836800123456789), pa.timestamp("ns")),
+            "u": pa.array(some("é", "𝄞x", ""), pa.large_string()),
         }
     )
 

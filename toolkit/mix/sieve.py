@@ -1,9 +1,11 @@
 """Drops documents in place by columns, before rows are made."""
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import compress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress, repeat
 from math import isfinite
 from typing import Any, Self
+
+import msgspec
 
 from toolkit.data.tables.from_arrow import not_finite, plain_schema, utf8_of, values_of
 from toolkit.errors import DataError
@@ -12,21 +14,28 @@ from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.effects.counts import CHARS, Counted, Tally, labels_of, note
 from toolkit.mix.join import Joiner, RowsAhead
 from toolkit.mix.orphans import Copies
+from toolkit.rules.compiling import compile_function
 from toolkit.rules.ruleset import Outcome
 from toolkit.text.counting import measure
 
-_UTF8, _METADATA = "\0utf8", "\0metadata"
 _INSIDE = "metadata."
 
 
-class _RowFields(dict[str, Any]):
+class _RowFields(msgspec.Struct, gc=False):
     """The fields of a document, under their names in code."""
 
-    field = dict.get
-    id = property(lambda self: self["id"])
-    source = property(lambda self: self["source"])
-    chars = property(lambda self: len(self[_UTF8].decode()))
-    metadata = property(lambda self: self[_METADATA])
+    id: str
+    source: str
+    utf8: memoryview
+    metadata: dict[str, Any]
+    own: dict[str, Any]
+
+    def field(self, name: str) -> Any:
+        return self.own.get(name)
+
+    @property
+    def chars(self) -> int:
+        return len(str(self.utf8, "utf-8"))
 
 
 class TableSieve:
@@ -86,21 +95,19 @@ class TableSieve:
         beside = [Block(rows_of.ahead(number, rows)) for rows_of in self.attribute_rows]
         if any(len(item.lines) < rows for item in beside):
             return None
-        fields: dict[str, Sequence[Any]] = {name: columns[name] for name in ("id", "source")}
-        fields[_UTF8] = [utf8[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+        ids, sources = columns["id"], columns["source"]
+        own: dict[str, Sequence[Any]] = {"id": ids, "source": sources}
         inside: dict[str, Sequence[Any]] = {}
         for name in self._fields:
             values = _plain(columns[name]) if name in columns else [None] * rows
             if values is None:
                 return None
-            (inside if name.startswith(_INSIDE) else fields)[name.removeprefix(_INSIDE)] = values
-        if inside:
-            fields[_METADATA] = [
-                dict(zip(inside, values, strict=True)) for values in zip(*inside.values(), strict=True)
-            ]
-        sets = self._joiner.columns(columns["id"], columns["source"], beside)
-        documents = [_RowFields(zip(fields, values, strict=True)) for values in zip(*fields.values(), strict=True)]
-        return None if sets is None else [*sets, documents]
+            (inside if name.startswith(_INSIDE) else own)[name.removeprefix(_INSIDE)] = values
+        sets = self._joiner.columns(ids, sources, beside)
+        if sets is None:
+            return None
+        texts = (utf8[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True))
+        return [*sets, [*map(_RowFields, ids, sources, texts, _objects(inside), _objects(own))]]
 
     def _count(
         self,
@@ -110,7 +117,7 @@ class TableSieve:
         outcomes: Sequence[Outcome],
     ) -> None:
         columns = [[*compress(column, dropped)] for column in columns]
-        measured = measure([document[_UTF8] for document in columns[-1]], unicode=self._unicode).tolist()
+        measured = measure([document.utf8 for document in columns[-1]], unicode=self._unicode).tolist()
         note(
             self._counted,
             self._tally,
@@ -122,6 +129,15 @@ class TableSieve:
         )
         self._counted.totals.rows += len(measured)
         self._counted.totals.chars += sum(item[CHARS] for item in measured)
+
+
+def _objects(columns: Mapping[str, Sequence[Any]]) -> Iterable[dict[str, Any]]:
+    """Return an object for each row; endless if there are no columns."""
+    names = [f"value_{i}" for i in range(len(columns))]
+    make = compile_function(
+        f"{{{', '.join(f'{key!r}: {name}' for key, name in zip(columns, names, strict=True))}}}", (*names,)
+    )
+    return map(make, *columns.values()) if columns else repeat({})
 
 
 def _plain(column: Any) -> list[Any] | None:

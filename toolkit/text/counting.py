@@ -62,7 +62,7 @@ class Counts(msgspec.Struct):
         self.add(Counts(len(rows), lines, chars, size, words, unicode_words if unicode else None))
 
 
-def measure(texts: Sequence[str | bytes], *, unicode: bool = False, joined: bool = False) -> Array:
+def measure(texts: Sequence[str | bytes | memoryview], *, unicode: bool = False, joined: bool = False) -> Array:
     """Return the numbers of `COLUMNS` of each text, int64 (texts, 5).
 
     Args:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import compress
 from typing import Any, cast
 
 import msgspec
@@ -154,35 +155,51 @@ def arrow_rows(batch: Any) -> list[dict[str, Any]]:
     return objects(batch, plain_schema(batch.schema, ""))
 
 
-def values_of(column: Any, type_: Any) -> list[Any]:
-    """Return a column as values of Python; times that it does not have, as texts."""
+def values_of(column: Any, type_: Any, mask: "np.ndarray | None" = None) -> list[Any]:
+    """Return a column as values of Python; times that it does not have, as texts.
+
+    Args:
+        column: Column of Arrow.
+        type_: Type of the values, of Arrow.
+        mask: Rows that are returned, bool; the others are checked, too.
+    """
     import pyarrow as pa
 
     try:
         plain = column if column.type == type_ else column.cast(_as_text(column.type)).cast(type_)
-        return listed(plain)
+        return listed(plain, mask)
     except (pa.ArrowInvalid, ValueError, OverflowError):  # parts of a microsecond; years below 1 or above 9999
-        return [_value(scalar) for scalar in column]
+        values = map(_value, column)
+        return [*values] if mask is None else [*compress([*values], mask)]
 
 
-def listed(column: Any) -> list[Any]:
-    """Return a column as a list; that of pyarrow takes five times as long for numbers and texts."""
+def listed(column: Any, mask: "np.ndarray | None" = None) -> list[Any]:
+    """Return a column as a list; that of pyarrow takes five times as long for numbers and texts.
+
+    Arguments are those of `values_of`.
+    """
     import pyarrow as pa
 
     is_, type_, values = pa.types, column.type, list[Any]()
+    chosen: Any = slice(None) if mask is None else mask
     if is_.is_string(type_) or is_.is_large_string(type_):
-        utf8, begins, ends = utf8_of(column)
+        view, begins, ends = utf8_of(column)
+        if mask is not None:
+            column.validate(full=True)  # so that texts that are not decoded are sound, too
+        utf8 = bytes(view)
         whole = utf8.decode() if utf8.isascii() else None
-        places = zip(begins.tolist(), ends.tolist(), strict=True)
+        places = zip(begins[chosen].tolist(), ends[chosen].tolist(), strict=True)
         values = [utf8[i:j].decode() for i, j in places] if whole is None else [whole[i:j] for i, j in places]
     elif is_.is_boolean(type_):
-        values = _bits(column, 1).tolist()
+        values = _bits(column, 1)[chosen].tolist()
     elif is_.is_integer(type_) or is_.is_float64(type_):
-        values = _numbers(column).tolist()
+        values = _numbers(column)[chosen].tolist()
     else:
-        return [*column.to_pylist(maps_as_pydicts="strict")]
+        values = [*column.to_pylist(maps_as_pydicts="strict")]
+        return values if mask is None else [*compress(values, mask)]
     if column.null_count:
-        return [item if is_valid else None for item, is_valid in zip(values, _bits(column, 0).tolist(), strict=True)]
+        valid = _bits(column, 0)[chosen].tolist()
+        return [item if is_valid else None for item, is_valid in zip(values, valid, strict=True)]
     return values
 
 
@@ -200,17 +217,17 @@ def _numbers(column: Any) -> "np.ndarray":
     return cast("np.ndarray", np.frombuffer(column.buffers()[1] or b"", column.type.to_pandas_dtype(), end)[begin:])
 
 
-def utf8_of(column: Any) -> "tuple[bytes, np.ndarray, np.ndarray]":
-    """Return texts in UTF-8, their begins, and their ends; those of nulls are any."""
+def utf8_of(column: Any) -> "tuple[memoryview, np.ndarray, np.ndarray]":
+    """Return texts in UTF-8, not copied, their begins, and their ends; those of nulls are any."""
     import pyarrow as pa
 
     if not len(column):
-        return b"", *np.zeros((2, 0), dtype=np.int64)
+        return memoryview(b""), *np.zeros((2, 0), dtype=np.int64)
     _, places, data = column.buffers()
     wide = np.int64 if pa.types.is_large_string(column.type) else np.int32
     bounds = np.frombuffer(places, wide)[column.offset :][: len(column) + 1].astype(np.int64)
     first, last = int(bounds[0]), int(bounds[-1])
-    return bytes(memoryview(data or b"")[first:last]), bounds[:-1] - first, bounds[1:] - first
+    return memoryview(data or b"")[first:last], bounds[:-1] - first, bounds[1:] - first
 
 
 def _value(scalar: Any) -> Any:

@@ -11,7 +11,7 @@ import xxhash
 
 from toolkit.data.documents import BAD_ROW, Document, FreshDocument, explain_bad_row, fault_of, joined_lines
 from toolkit.data.in_place import GappedRow, IndexRow
-from toolkit.data.metadata_fields import DOT, METADATA
+from toolkit.data.metadata_fields import DOT, METADATA, MOST_FIELDS
 from toolkit.data.own_types import OwnTypes, RowCheck
 from toolkit.data.tables.from_arrow import listed
 from toolkit.errors import DataError, ToolkitError
@@ -97,19 +97,28 @@ def _row_of(names: tuple[str, ...]) -> Any:
     return msgspec.defstruct("Row", fields, rename=dict(zip(fields, names, strict=True)), gc=False)
 
 
-def _paths(fields: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, ...] | None]:
-    """Yield the paths of fields of rows, as `toolkit.data.metadata_fields.paths_in`; None where objects have some."""
-    kinds = {name: {*map(type, values)} for name, values in fields.items()}
-    if METADATA in fields or any(dict in kind for kind in kinds.values()):
+def _paths(
+    fields: Mapping[str, Sequence[Any]], inside: Mapping[str, Sequence[Any]]
+) -> Iterator[tuple[str, ...] | None]:
+    """Yield the paths of fields of rows, as `toolkit.data.metadata_fields.paths_in`; None where objects have some.
+
+    Args:
+        fields: Fields of rows, in order.
+        inside: Fields of their metadata, by path.
+    """
+    flat: dict[str, Sequence[Any]] = {}
+    for name, values in fields.items():
+        flat |= {_INSIDE: [True] * len(values), **inside} if name == METADATA else {name.replace(".", DOT): values}
+    kinds = {name: {*map(type, values)} for name, values in flat.items()}
+    if f"{_INSIDE}warc_headers" in flat or len(inside) > MOST_FIELDS or any(dict in kind for kind in kinds.values()):
         yield from repeat(None)
     masks = [
         [item is not None and (not isinstance(item, float) or isfinite(item)) for item in values]
         if kinds[name] & {float, type(None)}
         else repeat(True)
-        for name, values in fields.items()
+        for name, values in flat.items()
     ]
-    names = [name.replace(".", DOT) for name in fields]
-    yield from (tuple(compress(names, mask)) for mask in zip(*masks, strict=False))
+    yield from (tuple(compress(flat, mask)) for mask in zip(*masks, strict=False))
 
 
 def _without_nulls(fields: _Fields) -> dict[str, Any]:
@@ -258,9 +267,11 @@ class InputRows:
             if source.sieve and common.null_text != "skip" and _EXPANDED * batch.size < source.max_bytes:
                 sieved = source.sieve(batch.number, {**columns, "id": ids, "source": sources})
             mask = sieved[0] if sieved else [True] * batch.rows
-            values: dict[str, Any] = batch.values(mask if sieved else None)
-            utf8, begins, ends = batch.texts(mask if sieved else None)
-            texts = [utf8[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+            chosen = np.array(mask, dtype=bool) if sieved else None
+            values: dict[str, Any] = batch.values(chosen)
+            utf8, begins, ends = batch.texts(chosen)
+            places = zip(begins.tolist(), ends.tolist(), strict=True)
+            texts = [utf8[begin:end].tobytes() for begin, end in places]
             own, values["id"], values["source"] = ([*compress(item, mask)] for item in (numbers, ids, sources))
             first = {name: values.pop(name) for name in OWN if name in values}
             first = {"id": first.pop("id"), "text": [""] * len(texts), **first}
@@ -276,7 +287,7 @@ class InputRows:
             if sieved and source.sieve and source.sieve.leaves_gaps:
                 lines = [*map(GappedRow.of, rows, texts)]
             else:
-                lines, chars = encoded(utf8, begins, ends, rows, b',"text":"')
+                lines, chars = encoded(bytes(utf8), begins, ends, rows, b',"text":"')
         except (*BAD_ROW, DataError, ImportError, OSError, RuntimeError):  # or there is no code for this machine
             return None
         if any(len(line) > source.max_bytes for line in lines):
@@ -286,7 +297,7 @@ class InputRows:
             sieved[1]()
         if source.indexes and "attributes" not in fields:
             documents = map(FreshDocument, first["id"], first["source"], lines, texts, chars)
-            lines = [*map(IndexRow.of, documents, _paths(fields))]
+            lines = [*map(IndexRow.of, documents, _paths(fields, inside))]
         result = map(OutputRow, own, first["id"], first["source"], chars, lines, texts)
         return self._sieved(result, mask, numbers)
 

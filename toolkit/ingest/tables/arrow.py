@@ -4,7 +4,6 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import compress
 from typing import IO, Any, overload
 
 import msgspec
@@ -61,20 +60,21 @@ class TableRows(Sequence[Draft]):
         """The columns of Arrow by field of documents."""
         return {name: _decode(self._piece.column(column)) for name, column in (self._plain or {}).items()}
 
-    def values(self, mask: Sequence[bool] | None = None) -> dict[str, list[Any]]:
+    def values(self, mask: "np.ndarray | None" = None) -> dict[str, list[Any]]:
         """Return the values of these rows by field, without the texts.
+
+        Args:
+            mask: Rows that are returned, bool; all are checked.
 
         Raises:
             ValueError: if Python cannot have one.
         """
-        result = {}
-        for field, name in (self._plain or {}).items():
-            if field != "text":
-                values = values_of(self._piece.column(name), self._schema.field(name).type)
-                result[field] = values if mask is None else [*compress(values, mask)]
-        return result
+        columns = ((field, name) for field, name in (self._plain or {}).items() if field != "text")
+        return {
+            field: values_of(self._piece.column(name), self._schema.field(name).type, mask) for field, name in columns
+        }
 
-    def texts(self, mask: Sequence[bool] | None = None) -> "tuple[bytes, np.ndarray, np.ndarray]":
+    def texts(self, mask: "np.ndarray | None" = None) -> "tuple[memoryview, np.ndarray, np.ndarray]":
         """Return texts in UTF-8, their begins, and their ends.
 
         Raises:
@@ -83,8 +83,7 @@ class TableRows(Sequence[Draft]):
         texts = self.arrays["text"]
         texts.validate(full=True)
         utf8, begins, ends = utf8_of(texts)
-        chosen = slice(None) if mask is None else np.array(mask, dtype=bool)
-        return utf8, begins[chosen], ends[chosen]
+        return (utf8, begins, ends) if mask is None else (utf8, begins[mask], ends[mask])
 
     def count_not_finite(self) -> None:
         """Count numbers without a form in JSON."""
