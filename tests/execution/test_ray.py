@@ -15,11 +15,10 @@ import pytest
 
 from tests import recipes
 from tests.conftest import ROOT, Run
+from tests.corpora import of_every_kind, oscar, with_copies
 from tests.execution.cluster import Cluster, started
 from tests.execution.tasks import is_alive
-from tests.pipeline import test_dedup, test_kill
 from tests.pipeline.conftest import Project, document, strays, tree, write_rows
-from tests.pipeline.test_dedup_kills import prepare_every_kind
 from tests.waiting import PATIENCE, wait_until
 from toolkit.config.settings import ConfigNode, convert
 from toolkit.errors import ConfigError
@@ -313,7 +312,7 @@ def test_duplicates_found_on_a_cluster_are_those_found_locally(
     cluster: Cluster, second: int, tmp_path: Path, run: Run, command: str
 ) -> None:
     """In partitions, which are tasks of the cluster; sets that read one another; and duplicates of every kind."""
-    prepared = test_dedup.prepare if command == "run" else prepare_every_kind
+    prepared = with_copies if command == "run" else of_every_kind
     local, remote = prepared(tmp_path / "local", run), prepared(tmp_path / "remote", run)
     local.ok(command)
     ran = toolkit(cluster, remote, command)
@@ -375,10 +374,10 @@ def test_a_large_shard_has_several_processes_of_one_node(cluster: Cluster, secon
 def test_a_pipeline_on_a_cluster_gives_the_bytes_of_a_local_one(
     cluster: Cluster, second: int, tmp_path: Path, run: Run
 ) -> None:
-    local = test_kill.prepare(tmp_path / "local", run)
+    local = oscar(tmp_path / "local", run)
     local.config["executor"] = {"type": "local"}
     local.ok("run")
-    there = test_kill.prepare(tmp_path / "ray", run)
+    there = oscar(tmp_path / "ray", run)
     options = ["executor.memory=100 MB", "executor.recycle=12", "executor.in_flight=2"]
     ran = toolkit(cluster, there, "run", "--json", *options)
     assert ran.returncode == 0, ran.stderr

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Run
+from tests.corpora import of_every_kind
 from tests.execution.cluster import Cluster, started
 from tests.pipeline.conftest import Project, tree, write_rows
-from tests.pipeline.test_dedup_kills import prepare_every_kind
 from tests.waiting import wait_until
 
 
@@ -19,7 +19,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def prepare(root: Path, run: Run) -> Project:
-    project = prepare_every_kind(root, run)
+    project = of_every_kind(root, run)
     scores = [{"id": f"{i // 120}-{i % 120}", "score": i * 7919 % 480} for i in range(480)]
     write_rows(root / "quality.jsonl", scores)
     project.config |= {

@@ -74,6 +74,11 @@ _ABOUT = (
 _DEDUP = (
     ("dedup", {
         "exact-0": {"kind": "exact", "of": "tongue.label", "attributes": ["tongue-0"]},
+        "lines-0": {"kind": "exact", "unit": "line", "normalize": "ccnet", "as": "lines",
+                    "when": "exact.duplicate_of is None"},
+        "again-0": {"kind": "exact", "unit": "line", "approximate": "bloom", "false_positive_rate": 0.01,
+                    "as": "again"},
+        "paragraphs-0": {"kind": "exact", "unit": "paragraph", "keep": {"max": "document.chars"}, "as": "paragraphs"},
         "near-0": {"kind": "near", "ngram": 1, "jaccard": 0.2, "language": "tongue-0.tongue.label"},
         "items-0": {"kind": "contamination", "against": ["{root}/items/*"]},
         "passages-0": {"kind": "passages", "length": 40},

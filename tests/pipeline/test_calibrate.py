@@ -10,8 +10,6 @@ import pytest
 import toolkit
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
-from tests.pipeline.test_dedup_kills import KILLS
-from tests.pipeline.test_kill import kill_at_random
 from tests.storage.conftest import bucket, seaweed
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
@@ -135,18 +133,6 @@ def test_shares_prepare_and_one_run_ends(project: Project, tmp_path: Path, run: 
     whole = prepare(tmp_path / "whole", run, 1)
     whole.ok("calibrate")
     assert tree(project.attributes) == tree(whole.attributes)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("processes", [pytest.param(1, marks=pytest.mark.long), 2])
-def test_calibrate_killed_at_random_moments_ends_with_the_same_bytes(tmp_path: Path, run: Run, processes: int) -> None:
-    expected = prepare(tmp_path / "whole", run, 3 - processes, count=2000)
-    project = prepare(tmp_path, run, processes, count=2000)
-    for each in (expected, project):
-        each.config["calibrate"]["quality-0"]["memory"] = 50_000
-    expected.ok("calibrate")
-    made = (project.attributes, project.data / ".toolkit")
-    kill_at_random(project, ("calibrate",), made, tree(expected.attributes), KILLS[processes], processes)
 
 
 @pytest.mark.slow

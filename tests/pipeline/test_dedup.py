@@ -1,8 +1,6 @@
 """Duplicates, as a user finds them: the command, in a run, in shares; what is stale is refused."""
 
-import random
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +8,6 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, document, read_rows, strays, tree, write_rows
-from tests.pipeline.test_kill import kill_and_rerun, start
-from tests.waiting import PATIENCE
 from toolkit.storage import outputs
 
 EXACT: dict[str, Any] = {"kind": "exact"}
@@ -328,46 +324,3 @@ def test_damage_is_found(project: Project) -> None:
 
 
 # --- kills ------------------------------------------------------------------------------------------------------------
-
-
-def prepare(root: Path, run: Run) -> Project:
-    """Inputs with copies and repeated lines, and a pipeline over them with two workers and many partitions."""
-    chance = random.Random(6)
-    words = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog"]
-    lines = [" ".join(chance.choices(words, k=4)) for _ in range(200)]
-    for number in range(4):
-        texts = ["\n".join(chance.choices(lines, k=i % 9)) for i in range(250)]
-        write_rows(root / f"in/{number}.jsonl.gz", [{"id": f"{number}-{i}", "text": x} for i, x in enumerate(texts)])
-    config: dict[str, Any] = {
-        "dataset": str(root / "data"),
-        "processes": 2,
-        "ingest": [{"format": "jsonl", "from": [f"{root}/in/*"], "source": "j", "shard_size": "40 kB"}],
-        "tag": {"shape-0": "line_shape"},
-        "dedup": {
-            "exact-0": EXACT | {"keep": {"max": "line_shape.chars"}, "normalize": "unicode", "memory": 20_000},
-            "lines-0": LINES | {"when": "exact.duplicate_of is None", "memory": 2000},
-            "near-0": {"kind": "near", "jaccard": 0.6, "memory": 200_000},
-        },
-        "mix": {
-            "attributes": ["exact-0", "lines-0"],
-            "rules": [
-                {"drop": "exact.duplicate_of is not None", "name": "copies"},
-                {"cut": "seen_lines.spans", "name": "repeated"},
-            ],
-            "output": {"format": "dolma", "path": str(root / "out"), "part_size": "30 kB"},
-        },
-    }
-    return Project(root, run, config)
-
-
-@pytest.mark.slow
-def test_runs_killed_at_random_moments_end_with_the_same_bytes(tmp_path: Path, run: Run) -> None:
-    root = tmp_path / "whole"
-    project = prepare(root, run)
-    begin = time.monotonic()
-    process = start(project)
-    assert process.wait(PATIENCE) == 0, (root / "log").read_text()
-    seconds = time.monotonic() - begin
-    found = tree(root / "data") | {f"out/{path}": digest for path, digest in tree(root / "out").items()}
-    assert sum(path.startswith("attributes/lines-0") for path in found) > 3
-    kill_and_rerun(tmp_path / "killed", run, (found, seconds), times=12, seed=3, lay_out=prepare)

@@ -11,7 +11,6 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, strays, tree
-from tests.pipeline.test_kill import kill_at_random
 from toolkit.mix import publish
 from toolkit.storage import paths
 from toolkit.storage.stores.local.scratch import machine
@@ -228,17 +227,6 @@ def test_what_cannot_be_done_so_is_refused(change: dict[str, Any], words: str, p
     project.config["mix"] |= change
     project("run", "--per-shard").fails(2, words)
     assert tree(project.data) == before
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_kills_cost_nothing_but_time(seed: int, project: Project) -> None:
-    once = expected(project)
-    project.config["processes"] = 2
-    kill_at_random(project, ("run", "--per-shard"), (project.out, project.data), once[0], 5, seed)
-    assert published(project) == once
-    assert tree(project.data) == {}
-    assert left(project) == []
 
 
 def test_documents_of_others_are_not_left_out_unseen(project: Project) -> None:

@@ -2,9 +2,6 @@
 
 import json
 import random
-import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +9,7 @@ import pytest
 
 import toolkit
 from tests.conftest import Run
-from tests.pipeline.conftest import Project, document, strays, tree, write_rows
-from tests.pipeline.test_kill import end, start
-from tests.waiting import PATIENCE
+from tests.pipeline.conftest import Project, document, tree, write_rows
 from toolkit.errors import Failed
 
 SMALL = {"buckets": 1 << 12, "minimum": 3}
@@ -266,37 +261,6 @@ def test_a_model_that_cannot_be_trained_stops_no_other(project: Project) -> None
     project.config["train"]["score-1"]["minimum"] = 3
     assert not toolkit.train(project.config).models["score-1"].already
     assert toolkit.train(project.config).models["score-1"].already
-
-
-@pytest.mark.slow
-def test_training_killed_at_random_moments_leaves_a_whole_model_or_none(tmp_path: Path, run: Run) -> None:
-    expected = Project(tmp_path / "whole", run, {"dataset": str(tmp_path / "whole/data"), "processes": 2})
-    prepare(expected)
-    expected.ok("train")
-    project = Project(tmp_path, run, {"dataset": str(tmp_path / "data"), "processes": 2})
-    prepare(project)
-    project.config["tag"] = {"quality-1": {"tagger": "linear", "model": str(tmp_path / "data/models/score-1")}}
-    begin = time.monotonic()
-    process = start(project, "train")
-    assert process.wait(PATIENCE) == 0, (tmp_path / "log").read_text()
-    seconds = time.monotonic() - begin
-    chance = random.Random(1)
-    killed = 0
-    while killed < 12:
-        for path in (project.data / "models").rglob("card.json"):
-            path.unlink()
-        process = start(project, "train")
-        try:
-            assert process.wait(chance.uniform(0.3, 1) * seconds) == 0, (tmp_path / "log").read_text()
-            killed += 1
-        except subprocess.TimeoutExpired:
-            end(process, signal.SIGKILL)
-            killed += 1
-        if (project.data / "models/score-1/card.json").exists():
-            project.ok("tag", "--overwrite")
-    project.ok("train")
-    assert models(project) == models(expected)
-    assert strays(project.data) == []
 
 
 @pytest.mark.slow

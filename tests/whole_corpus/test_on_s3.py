@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Run
+from tests.corpora import of_every_kind
 from tests.pipeline.conftest import Project, tree
-from tests.pipeline.test_dedup_kills import prepare_every_kind
 from tests.pipeline.test_kill import end, start
 from tests.recipes import tree as tree_at
 from tests.storage.conftest import bucket, seaweed  # noqa: F401  # fixtures
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.s3, pytest.mark.slow]
 
 
 def test_the_bytes_are_those_on_disk(tmp_path: Path, bucket: str, run: Run) -> None:  # noqa: F811  # a fixture
-    project = prepare_every_kind(tmp_path, run)
+    project = of_every_kind(tmp_path, run)
     project.ok("dedup")
     expected = tree(project.attributes)
     assert {name.split("/")[0] for name in expected} == {*project.config["dedup"]}
@@ -41,7 +41,7 @@ def test_stored_shingles_are_those_on_disk_after_a_kill_and_with_a_new_shard(
     run: Run,
     processes: int,
 ) -> None:
-    project = prepare_every_kind(tmp_path, run)
+    project = of_every_kind(tmp_path, run)
     near = {"kind": "near", "jaccard": 0.7, "memory": 200_000}
     project.config["dedup"] = {"near-0": near}
     project.ok("dedup")  # reads texts again
