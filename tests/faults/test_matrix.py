@@ -1,5 +1,6 @@
 """The matrix of faults and commands: a sample in a folder at once, more of it as `slow`, all of it as `long`."""
 
+import gzip
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from tests.faults.cells import SAMPLE, Bench, Cell, cells, covering, marks_of
 from tests.faults.columns import COLUMNS, Column
+from tests.faults.kinds import is_shown, kind_of
 from tests.faults.known import OPEN
 from tests.faults.places import Place
 from tests.faults.rows import Row
@@ -72,3 +74,22 @@ def test_each_row_column_and_kind_is_in_the_slow_suite() -> None:
 
 def test_the_sample_and_what_is_known_are_of_the_matrix() -> None:
     assert {*SAMPLE, *OPEN} <= {cell.id for cell in cells()}
+
+
+@pytest.mark.s3
+@pytest.mark.slow
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
+def test_a_command_makes_in_a_bucket_what_it_makes_in_a_folder(column: Column, bucket_bench: Bench) -> None:
+    assert bucket_bench.bucket
+    here, there = (visible(bucket_bench, place, column) for place in (bucket_bench.folder, bucket_bench.bucket))
+    assert there == here != {}
+
+
+def visible(bench: Bench, place: Place, column: Column) -> dict[str, bytes]:
+    """What is visible after a command, uncompressed; labels lie beside a bucket. The root has one name everywhere."""
+    undisturbed, _ = bench.undisturbed(place, column)
+    files = {
+        name: file.data for name, file in undisturbed.after.items() if is_shown(name) and kind_of(name) != "labels"
+    }
+    found = {name: gzip.decompress(data) if name.endswith(".gz") else data for name, data in files.items()}
+    return {name: data.replace(place.root.encode(), b"ROOT") for name, data in found.items()}

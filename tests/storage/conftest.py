@@ -11,6 +11,7 @@ import pytest
 from tests.sessions import forget_hosts, forget_stores
 from tests.storage.servers import SECRET, Azurite, Gcs, Seaweed
 from toolkit import storage
+from toolkit.storage.paths import join
 
 _numbers = itertools.count()
 
@@ -41,7 +42,7 @@ def use(
 class Cloud:
     """A server of a cloud, and an empty folder in its bucket."""
 
-    server: Gcs | Azurite
+    server: Seaweed | Gcs | Azurite
     root: str
 
 
@@ -52,23 +53,35 @@ NEEDED: dict[str, tuple[type[Gcs | Azurite], str, str]] = {
 """By scheme the server, the package, and the package or program of the server: without them tests are skipped."""
 
 
-@pytest.fixture(scope="session", params=NEEDED)
-def cloud_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gcs | Azurite]:
-    """The server of each cloud."""
+@pytest.fixture(scope="session")
+def cloud_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Gcs | Azurite]]:
+    """Servers that have been started, by scheme."""
+    found: dict[str, Gcs | Azurite] = {}
+    yield found
+    for server in found.values():
+        server.kill()
+
+
+@pytest.fixture(params=[pytest.param("s3", marks=pytest.mark.s3), *NEEDED])
+def cloud(
+    request: pytest.FixtureRequest,
+    cloud_servers: dict[str, Gcs | Azurite],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Cloud]:
+    """A server of each cloud, with which this process speaks."""
+    if request.param == "s3":
+        yield Cloud(request.getfixturevalue("seaweed"), join(request.getfixturevalue("bucket"), "root"))
+        return
     kind, package, program = NEEDED[request.param]
     pytest.importorskip(package, reason=f"the extra {request.param} is not installed")
     if not (shutil.which(program) or importlib.util.find_spec(program)):
         pytest.skip(f"no server of {request.param}://: {program}")
-    server = kind(tmp_path_factory.mktemp(request.param))
-    yield server
-    server.kill()
-
-
-@pytest.fixture
-def cloud(cloud_server: Gcs | Azurite, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
-    """A server of each cloud, with which this process speaks."""
-    use(monkeypatch, cloud_server.url, kind=type(cloud_server))
-    yield Cloud(cloud_server, f"{cloud_server.root}/{next(_numbers)}")
+    if request.param not in cloud_servers:
+        cloud_servers[request.param] = kind(tmp_path_factory.mktemp(request.param))
+    server = cloud_servers[request.param]
+    use(monkeypatch, server.url, kind=kind)
+    yield Cloud(server, f"{server.root}/{next(_numbers)}")
     forget_stores()
 
 

@@ -1,4 +1,4 @@
-"""Clouds beside S3, each on a server of its own: the contract of stores, and what becomes of it under faults."""
+"""Clouds, each on a server of its own: the contract of stores, and what becomes of it under faults."""
 
 import sys
 import time
@@ -45,7 +45,7 @@ def test_who_looks_whether_a_folder_can_be_written_leaves_nothing(cloud: Cloud) 
         assert list(store.files(cloud.root)) == store.leftovers(cloud.root, any_owner=True) == []
         with pytest.raises(Unreadable, match="expected a bucket, got none of that name"):
             store.check_writable(f"{cloud.root.partition('://')[0]}://none-of-that-name/x", "output")
-    if cloud.server.root.startswith("az"):
+    if cloud.root.startswith("az"):
         assert not [each for each in faults.log if each.startswith("DELETE")]
 
 
@@ -54,9 +54,8 @@ def test_reading_and_writing_survive_a_bad_connection(
     fault: str, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, quick: None
 ) -> None:
     # a part that came twice would be in the object twice: the servers here are no match for a lost answer to one
-    only = (
-        "" if fault in ("500", "503", "reset") else "^GET" if fault == "cut" else "^(DELETE|POST|PUT (?!.*upload_id))"
-    )
+    sent = "^(DELETE|PUT|POST (?!.*uploads))" if cloud.root.startswith("s3") else "^(DELETE|POST|PUT (?!.*upload_id))"
+    only = {"cut": "^GET", "lost": sent}.get(fault, "")
     faults = Faults({fault: 0.3}, seed=1, only=only)
     with proxy(lambda: cloud.server.port, faults) as url:
         use(monkeypatch, url, kind=type(cloud.server))
@@ -89,6 +88,8 @@ def test_a_lease_whose_answer_is_lost_is_made(cloud: Cloud, monkeypatch: pytest.
 
 
 def test_an_object_that_changes_while_it_is_read_is_an_error(cloud: Cloud) -> None:
+    if cloud.root.startswith("s3"):
+        pytest.skip("S3 is read by one request, which goes on with what it began: see test_stores.py")
     store, path = store_of(cloud.root), join(cloud.root, "x")
     write_file(path, DATA)
     for change in (lambda: write_file(path, DATA[::-1]), lambda: store.remove(path)):

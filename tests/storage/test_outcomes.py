@@ -202,32 +202,6 @@ def test_a_bucket_that_is_not_there_is_no_file_that_is_not_there(bucket: str) ->
 
 @pytest.mark.slow
 @s3
-@pytest.mark.parametrize(("fault", "said"), [("503", "503"), ("403", "403 AccessDenied"), ("reset", "broken")])
-def test_nothing_that_cannot_be_looked_at_counts_as_not_there(
-    fault: str, said: str, bucket: str, seaweed: Seaweed, quick: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = join(bucket, "a/x")
-    write_file(path, b"0123")
-    with proxy(lambda: seaweed.port, Faults({fault: 1.0})) as url:
-        use(monkeypatch, url)
-        store = store_of(bucket)
-        looks: list[Callable[[], object]] = [
-            lambda: store.stat(path), lambda: store.age(path), lambda: store.read(path), lambda: store.open(path),
-            lambda: list(store.files(bucket)), lambda: store.folders(bucket), lambda: store.is_folder(bucket),
-            lambda: json_files.load(path, int), lambda: write_file(path, b""), lambda: store.create(path, b""),
-            lambda: store.remove(path), lambda: store.move(path, path + "y"), lambda: store.remove_tree(bucket),
-            lambda: store.leftovers(bucket, any_owner=True),
-        ]  # fmt: skip
-        for look in looks:
-            with pytest.raises(Unreadable, match=said):
-                look()
-        with pytest.raises(Exception, match=said) as raised:
-            store.check_writable(bucket, "mix.output")
-    assert ("expected a folder that may be written in" in str(raised.value)) == (fault == "403")
-
-
-@pytest.mark.slow
-@s3
 @pytest.mark.parametrize("size", [10, 2 * SMALL + 1])
 def test_a_request_whose_answer_is_lost_is_made_again_to_the_same_end(
     size: int, bucket: str, seaweed: Seaweed, quick: None, monkeypatch: pytest.MonkeyPatch

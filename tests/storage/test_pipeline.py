@@ -1,8 +1,6 @@
 """The whole path on S3: the same bytes as on disk, whatever the connection does meanwhile."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +10,7 @@ from tests.conftest import Run
 from tests.pipeline.test_crawl import CRAWL, write_crawl
 from tests.recipes import tree
 from tests.storage import faults
-from tests.storage.faults import CONNECTION, KINDS, Corpus, play
-from tests.storage.servers import Seaweed
-from tests.waiting import PATIENCE
+from tests.storage.faults import Corpus
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import expand_listed, join, list_files, stat
@@ -77,36 +73,6 @@ def test_a_dataset_of_zstd_on_s3_is_that_on_disk(bucket: str, tmp_path: Path, sa
     assert {Path(name).suffix for name in local if name.startswith("data/")} == {".zst"}
 
 
-def test_shares_at_once_on_s3_give_the_same_bytes_as_on_disk(
-    bucket: str, tmp_path: Path, sample: list[Path], run: Run
-) -> None:
-    """Of inputs that are cut; one share has none."""
-    trees = []
-    for root in (str(tmp_path / "local"), join(bucket, "corpus")):
-        path = lay_out(root, sample, processes=1)
-        given = json.loads(store_of(path).read(path))
-        given["ingest"][0]["shard_size"] = "10 kB"
-        write_file(path, json.dumps(given).encode())
-        if root.startswith("s3:"):
-            command = [sys.executable, "-m", "toolkit.cli", "run", "-c", path, "--quiet", "--shard"]
-            begun = [
-                subprocess.Popen([*command, f"{i}/3"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                for i in range(3)
-            ]
-            said = [process.communicate(timeout=PATIENCE)[0] for process in begun]
-            assert [process.returncode for process in begun] == [0, 0, 0], said
-            assert "this share (2 of 3) has no input: there are 2 inputs for 3 shares" in said[2]
-            documents = tree(join(root, "data"))
-            assert run("mix", "-c", path).code == 0
-            assert tree(join(root, "data")) == documents, "nothing was left"
-        else:
-            assert run("run", "-c", path).code == 0
-        trees.append({name: digest for name, digest in tree(root).items() if name != "c.yaml"})
-    assert trees[0] == trees[1]
-    assert sum(name.startswith("data/documents/") for name in trees[0]) > 3
-    assert store_of(bucket).leftovers(bucket, any_owner=True) == []
-
-
 def test_a_listing_says_sizes_and_stamps(bucket: str) -> None:
     for name in ("a.gz", "b/c.gz", "b/c.txt"):
         write_file(join(bucket, "in", name), name.encode() * 3)
@@ -154,19 +120,6 @@ def corpus() -> Corpus:
     return Corpus.made(large=False)
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.long) if kind in CONNECTION else kind for kind in KINDS]
-)
-def test_a_fault_costs_at_most_a_rerun(kind: str, bucket: str, seaweed: Seaweed, corpus: Corpus) -> None:
-    """One of each kind; connections, which are rows of `tests.faults`, too, and more of all, are for who asks for them.
-
-    `python -m tests.storage.faults` plays as many as you like.
-    """
-    seed = KINDS.index(kind)
-    played = play(kind, seed, join(bucket, "corpus"), corpus, seaweed, length=3)
-    assert played.happened or kind in ("403", "worker", "driver", "all processes"), "which may find nothing to strike"
-
-
 def test_a_crawl_in_a_bucket_gives_the_same_bytes_as_on_disk(bucket: str, tmp_path: Path, run: Run) -> None:
     write_crawl(tmp_path / "www", 3)
     for name in list_files(str(tmp_path / "www")):
@@ -203,43 +156,3 @@ def test_counts_in_a_bucket_are_with_their_dataset_or_output(
         ours = f"corpus/{place}/.toolkit/"
         assert all(name.startswith(ours) for name in new) if place else not new
     assert [*tmp_path.rglob("*.counts")]
-
-
-def test_croissant_on_s3_is_that_on_disk(tmp_path: Path, bucket: str, sample: list[Path], run: Run) -> None:
-    given = {
-        "name": "s",
-        "description": "d",
-        "creator": {"type": "Person", "name": "E"},
-        "date_published": "2026-01-31",
-    }
-    page = "https://example.org/"
-    about = {**given, "license": page, "url": page, "version": "1.0.0", "splits": {"train": 0.5, "test": 0.5}}
-    made = []
-    for root in (str(tmp_path / "local"), join(bucket, "corpus")):
-        path = lay_out(root, sample, processes=1, about=about)
-        for command in (["run"], ["croissant"], ["croissant", "--of", "dataset"], ["validate"]):
-            run(*command, "-c", path).succeeds()
-        made.append({name: digest for name, digest in tree(root).items() if name != "c.yaml"})
-    assert made[0] == made[1]
-    assert {"oscar/croissant.json", "data/croissant.json"} <= made[0].keys()
-
-
-def test_duplicates_on_s3_are_those_on_disk(bucket: str, tmp_path: Path, sample: list[Path], run: Run) -> None:
-    """With copies of the sample's inputs, in many partitions."""
-    dedup = {
-        "exact-0": {"kind": "exact", "memory": 3000},
-        "seen-0": {"kind": "exact", "unit": "line", "as": "seen", "memory": 3000, "when": "exact.duplicate_of is None"},
-    }
-    mix = {
-        "attributes": ["exact-0", "seen-0"],
-        "rules": [{"drop": "exact.duplicate_of is not None", "name": "copies"}, {"cut": "seen.spans", "name": "seen"}],
-        "output": {"format": "dolma", "path": "mixed"},
-    }
-    inputs = {f"{i}-{path.name}": path.read_bytes() for path in sample for i in range(2)}
-    roots = str(tmp_path / "local"), join(bucket, "corpus")
-    for root, processes in zip(roots, (1, 2), strict=True):
-        path = faults.lay_out(root, inputs, mix, processes=processes, dedup=dedup, duplicate_ids="allow")
-        for command in ("run", "status"):
-            run(command, "-c", path).succeeds()
-    local, remote = ({name: digest for name, digest in tree(root).items() if name != "c.yaml"} for root in roots)
-    assert remote == local
