@@ -144,6 +144,13 @@ def test_every_setting_is_described() -> None:
             assert f"`{field.encode_name}`" in page
 
 
+def test_defaults_are_shown_as_they_are_and_options_by_section() -> None:
+    page = REFERENCE["configuration.md"]
+    assert '| `fields` | list of text | `["text"]` |' in page
+    assert "| `keywords` | list of text | `[]` |" in page
+    assert page.index("## dedup: passages") < page.index("## sample") < page.index("## calibrate: map")
+
+
 @pytest.mark.parametrize(("name", "text"), _blocks("yaml"))
 def test_yaml_in_pages_is_a_configuration(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATA", "/data")

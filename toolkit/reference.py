@@ -241,9 +241,10 @@ def _configuration() -> list[str]:
         lines += _keys(f"executor: {name}", executor.Settings)
     lines += [*_keys("storage", StorageOptions), *_keys("align", AlignedSet)]
     lines += _keys("dedup, sample and calibrate: all kinds", SetOptions)
-    for name, kind in built_in(KINDS).items():
-        if kind.SECTION in ("dedup", "sample", "calibrate"):
-            lines += _keys(kind.SECTION if name == kind.SECTION else f"{kind.SECTION}: {name}", kind)
+    for section in ("dedup", "sample", "calibrate"):
+        for name, kind in built_in(KINDS).items():
+            if section == kind.SECTION:
+                lines += _keys(section if name == section else f"{section}: {name}", kind)
     trainers = built_in(TRAINERS)
     shared = _shared({name: list(map(tuple, _rows(class_))) for name, class_ in trainers.items()}, len(trainers))
     lines += ["## train: all kinds", "", *_table(OPTION, map(list, shared)), ""]

@@ -152,6 +152,12 @@ def test_overrides_are_a_list_a_mapping_or_settings_at_the_top(small: Project) -
     assert small.config["mix"]["rules"] == [{"drop": "line_shape.lines > 2", "name": "long"}]
 
 
+def test_a_recipe_is_a_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = toolkit.ingest("recipe:quickstart", processes=1)
+    assert result.counts["documents"] == 43
+
+
 def test_a_failed_shard_is_an_error_that_has_the_failures_and_the_result(small: Project) -> None:
     (small.documents / "b.jsonl.gz").write_bytes(b"no gzip")
     with pytest.raises(toolkit.Failed) as caught:

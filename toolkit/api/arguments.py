@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from toolkit.config import settings
+from toolkit.config import recipes, settings
 from toolkit.config.settings import ConfigNode
 from toolkit.errors import ConfigError
 
@@ -20,16 +20,13 @@ Progress: TypeAlias = "Callable[[Reached], object] | bool"
 """Whether progress is shown, or a function that is told of it."""
 
 Configuration = str | os.PathLike[str] | Mapping[str, Any]
-"""A path of a YAML file, YAML itself (a text of several lines), or the same as a mapping."""
+"""A path of a YAML file, ``recipe:NAME``, YAML itself (a text of several lines), or the same as a mapping."""
 
 Overrides = Iterable[str] | Mapping[str, Any]
 """``KEY=VALUE`` as on the command line, or a mapping from such keys to values."""
 
 SUFFIXES = (".yaml", ".yml")
 """Of files that are configurations."""
-
-RECIPE = "recipe:"
-"""Prefix of the name of a configuration that ships."""
 
 NAME = "configuration"
 """Name of a configuration that is in no file, in errors."""
@@ -53,7 +50,7 @@ def read(configuration: Configuration, overrides: Overrides = (), more: Mapping[
     """
     assignments = [*_assignments(overrides), *_assignments(more or {})]
     if not _is_itself(configuration):
-        return settings.load_source(os.fspath(configuration), assignments)  # type: ignore[arg-type]
+        return settings.load_source(recipes.resolved(os.fspath(configuration)), assignments)  # type: ignore[arg-type]
     if isinstance(configuration, str):
         source = settings.parse(configuration, NAME)
     else:
@@ -111,7 +108,7 @@ Target = Configuration | Iterable[str | os.PathLike[str]]
 def is_configuration(value: Any) -> bool:
     """Return True for a configuration, False for a data path. Names and contents tell them apart."""
     if isinstance(value, str | os.PathLike):
-        return _is_itself(value) or os.fspath(value).endswith(SUFFIXES) or os.fspath(value).startswith(RECIPE)
+        return _is_itself(value) or os.fspath(value).endswith(SUFFIXES) or os.fspath(value).startswith(recipes.PREFIX)
     return isinstance(value, Mapping)
 
 

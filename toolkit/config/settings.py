@@ -396,7 +396,7 @@ class Config(ConfigStruct):
             made, or tell them apart by their shards
         processes: number of shards that are worked on at a time; default: the cores that may be used
         executor: {type: local}, {type: ray}, or {type: in_process} for debugging
-        storage: settings to reach s3://
+        storage: settings of stores: access to s3://, patience with hosts, stores of your own
         max_document_bytes: a longer line of documents is an error, which limits memory
         compression: the compression of the documents that ingest writes, and of their attributes; default: gzip
         max_disk: bytes that documents, attributes, intermediates and output may take on disk together

@@ -160,11 +160,12 @@ def type_name(info: mi.Type) -> str:
 
 
 def _default(field: Any) -> str:
-    if isinstance(field.default, msgspec.Struct) or field.default_factory is not msgspec.NODEFAULT:
-        return "`{}`"
-    if field.default is msgspec.NODEFAULT:
+    value = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    if value is msgspec.NODEFAULT:
         return "required"
-    return "none" if field.default is None else f"`{short(field.default, sys.maxsize)}`"
+    if isinstance(value, msgspec.Struct):
+        return "`{}`"
+    return "none" if value is None else f"`{short(value, sys.maxsize)}`"
 
 
 def _marked(class_: type[msgspec.Struct], name: str) -> list[tuple[Any, Any]]:
