@@ -26,6 +26,7 @@ from toolkit.mix.writer import WRITERS
 from toolkit.rules.text_edits import name_edits
 from toolkit.tag import describe
 from toolkit.tag.tagger import TAGGERS
+from toolkit.whole_corpus.kind import KINDS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -148,6 +149,9 @@ def test_defaults_are_shown_as_they_are_and_options_by_section() -> None:
     page = REFERENCE["configuration.md"]
     assert '| `fields` | list of text | `["text"]` |' in page
     assert "| `keywords` | list of text | `[]` |" in page
+    assert page.count("| `against` | text, mapping or list |") == len(
+        [k for k in KINDS.names() if KINDS.find(k).AGAINST]
+    )
     assert page.index("## dedup: passages") < page.index("## sample") < page.index("## calibrate: map")
 
 

@@ -45,6 +45,14 @@ SHARED = 5
 
 OPTION = ["option", "type", "default", "what it is"]
 
+AGAINST = [
+    "`against`",
+    "text, mapping or list",
+    "none",
+    "other datasets, whose documents stay: ROOT, or {documents: …}",
+]
+"""The row of an option that kinds of duplicates take and no class declares."""
+
 EXAMPLE_CHARS = 200
 """An example of a tagger shows at most so many characters of a value."""
 
@@ -244,7 +252,8 @@ def _configuration() -> list[str]:
     for section in ("dedup", "sample", "calibrate"):
         for name, kind in built_in(KINDS).items():
             if section == kind.SECTION:
-                lines += _keys(section if name == section else f"{section}: {name}", kind)
+                title = section if name == section else f"{section}: {name}"
+                lines += [f"## {title}", "", *_table(OPTION, [*_rows(kind), *([AGAINST] if kind.AGAINST else [])]), ""]
     trainers = built_in(TRAINERS)
     shared = _shared({name: list(map(tuple, _rows(class_))) for name, class_ in trainers.items()}, len(trainers))
     lines += ["## train: all kinds", "", *_table(OPTION, map(list, shared)), ""]

@@ -373,7 +373,7 @@ def _of_whole(definitions: Definitions, section: str) -> Schema:
         properties = {**shared, **definitions.properties(class_), **({"against": against} if class_.AGAINST else {})}
         return definitions.add(f"{section}.{name}", closed(properties, required(class_)))
 
-    entry = by_name("kind", results, "of what", of)
+    entry = by_name("kind", results, "the kind of set to compute", of)
     if section in results:  # which need not be named
         entry |= {"if": {"not": has("kind")}, "then": {"$ref": f"#/$defs/{section}.{section}"}}
     else:
