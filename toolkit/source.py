@@ -299,9 +299,9 @@ def resolve_sets(
             keys, ours, results = types_of(contents[joined.set]), False, {}
         else:
             candidates = sorted({*dataset.sets(), *planned})
-            raise ConfigError(
-                f"{joined.place}: expected an attribute set in {dataset.attributes}, {mismatch(joined.set, candidates)}"
-            )
+            name = mismatch(joined.set, candidates)
+            remedy = "" if "did you mean" in name else "; `toolkit run` makes the sets that the configuration has"
+            raise ConfigError(f"{joined.place}: expected an attribute set in {dataset.attributes}, {name}{remedy}")
         if unknown := next((key for key in joined.as_ if key not in keys), None):
             raise ConfigError(
                 f"{joined.place}: {joined.set}: expected a key of the set under `as:`, {mismatch(unknown, keys)}"
