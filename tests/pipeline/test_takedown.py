@@ -310,6 +310,10 @@ def test_a_url_is_found_in_a_field_of_its_own(project: Project) -> None:
         "text 0", "", "", "text 3",
     ]  # fmt: skip
     assert [row["id"] for row in project.output()] == ["0", "3"]
+    (project.root / "more.txt").write_text("0\n")
+    shown = project.ok("takedown", project.root / "more.txt").out
+    assert shown.splitlines()[0] == "1 document would be cleared:"
+    assert "cleared before:\n" in shown
     (project.root / "blocked.txt").write_text("a3.example\n")
     project.config["mix"]["rules"] = [{"drop": "blocklist", "files": [str(project.root / "blocked.txt")]}]
     project.ok("mix")

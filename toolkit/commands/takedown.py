@@ -669,16 +669,22 @@ def _outcome(
         ],
         failed=failed,
     )
-    return Outcome(text=_text(result), data=result, failures=result.failed)
+    fresh = {(work.shard, row) for work in works for row in work.rows}
+    return Outcome(text=_text(result, fresh), data=result, failures=result.failed)
 
 
-def _text(result: TakenDown) -> str:
+def _text(result: TakenDown, fresh: set[tuple[str, int]]) -> str:
+    """Return the text of a result; `fresh` are the shards and rows that an earlier command has not cleared."""
+
     def show(item: ListedDocument | Copy, note: str) -> str:
         return f"{item.shard}:{item.row}  {short(item.id)}, source {short(item.source)}, {note}"
 
-    title = f"{amount(len(result.documents), 'document')} {'cleared' if result.applied else 'would be cleared'}"
+    documents = [document for document in result.documents if (document.shard, document.row) in fresh]
+    before = [document for document in result.documents if (document.shard, document.row) not in fresh]
+    title = f"{amount(len(documents), 'document')} {'cleared' if result.applied else 'would be cleared'}"
     parts = {
-        title: [show(document, f"text sha256 {document.sha256}") for document in result.documents],
+        title: [show(document, f"text sha256 {document.sha256}") for document in documents],
+        "cleared before": [show(document, f"text sha256 {document.sha256}") for document in before],
         "copies, which stay unless they are listed": [show(copy, f"by {copy.by}") for copy in result.copies],
         "changed": [f"{file.path}  {file.old} -> {file.new}" for file in result.files],
         "deleted; commands make it again": result.deleted,
