@@ -4,6 +4,8 @@ import io
 import os
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,19 @@ align:
 def _read(data: bytes) -> int:
     with parquet.checked_parquet(io.BytesIO(data), "x.parquet") as file:
         return int(file.metadata.num_rows)
+
+
+def test_the_process_starts_without_numpy() -> None:
+    """Half of its start was numpy's."""
+    written = io.BytesIO()
+    table = pa.table({"text": ["a", None], "o": [{"x": 1.5}, None], "l": [[1], []], "m": pa.array([b"", b"a"])})
+    pq.write_table(table.append_column("t", pa.array([0, None], pa.timestamp("ns", "UTC"))), written)
+    footer = parquet._footer(written)
+    command = [sys.executable, "-P", "-X", "importtime", str(parquet._PROGRAM)]
+    result = subprocess.run(command, input=len(footer).to_bytes(8, "little") + footer, capture_output=True, check=True)
+    assert result.stdout == b"."
+    assert b"pyarrow._parquet" in result.stderr
+    assert b"numpy" not in result.stderr
 
 
 @pytest.mark.slow
