@@ -167,6 +167,9 @@ def test_lines_are_those_of_a_slow_reader(data: bytes, block: int, tmp_path_fact
         patch.setattr(reading, "READ", block)  # so that lines cross the borders of blocks
         with Lines(str(path), ANY, digest=True) as lines:
             assert list(lines) == slow_lines(data)
+        for most in (ANY, max([0, *map(len, slow_lines(data))])):
+            with Lines(str(path), most) as joined:
+                assert [line for part in joined.joined() for line in part.split(b"\n")] == slow_lines(data)
     assert lines.number == len(slow_lines(data))
     assert lines.size == len(data)
     assert lines.content == xxhash.xxh3_128_hexdigest(data)

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import example, given, settings
 
 from tests.text.test_words import CHANGED, same_unicode, simple_fold
+from toolkit.data.documents import DocumentRow
 from toolkit.text import (
     NUMBER as CODE_POINTS_NUMBER,
     SPACE as CODE_POINTS_SPACE,
@@ -30,7 +31,7 @@ from toolkit.text import (
     lower_decomposed,
     split_lines,
 )
-from toolkit.text.json_strings import DecodedTexts, decoded, encoded, placed, sound
+from toolkit.text.json_strings import DecodedTexts, decoded, documents_in, encoded, placed, sound
 from toolkit.text.kernels.split_mix import sequence
 from toolkit.text.line_table import LineTable as JsonStringsLineTable
 from toolkit.text.normal_forms import SHORT
@@ -321,6 +322,56 @@ def test_what_msgspec_does_not_take_is_no_text(pieces: list[bytes]) -> None:
         return
     found = decoded([msgspec.Raw(raw)])
     assert (_texts(found)[0] if found else None) == expected
+
+
+FIELDS = st.fixed_dictionaries(
+    {"id": TEXT, "text": TEXT, "source": TEXT},
+    optional={
+        "idx": st.none(),
+        "added": TEXT,
+        "metadata": st.dictionaries(TEXT | st.sampled_from(["id", "text"]), st.lists(TEXT) | st.floats(-9, 9)),
+        "n": st.integers() | st.booleans(),
+    },
+)
+SPACES = [(",", ":"), (", ", ": "), (" ,\t", "\r: ")]
+
+
+@given(st.lists(st.tuples(FIELDS, st.randoms(), st.booleans(), st.sampled_from(SPACES)), min_size=1, max_size=5))
+def test_documents_in_rows_are_those_of_msgspec(drawn: list[tuple[dict[str, Any], Any, bool, tuple[str, str]]]) -> None:
+    lines = []
+    for fields, order, ascii_, spaces in drawn:
+        items = order.sample(list(fields.items()), len(fields))
+        lines.append(
+            json.dumps(dict(items), ensure_ascii=ascii_, separators=spaces).encode() + spaces[1].strip(":").encode()
+        )
+    found = documents_in(b"\n".join(lines))
+    rows = [msgspec.json.decode(line, type=DocumentRow) for line in lines]
+    assert found
+    assert found[0] == [msgspec.json.encode({"source": row.source, "id": row.id}) for row in rows]
+    assert found[1].texts == [row.text.encode() for row in rows]
+
+
+GOOD = b'{"id":"a","text":"b","source":"c"}'
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *(b"", b" ", b"{}", b"[]", b"1", b'"', GOOD[:-1], GOOD + b"}", GOOD + b" x", GOOD[:-2], GOOD * 2),
+        *(b'{"id":"a","text":"b"}', b'{"id":"a","text":"b","source":null}', b'{"id":1,"text":"b","source":"c"}'),
+        *(b'{"id":"a","id":"a","text":"b","source":"c"}', b'{"\\u0069d":"a","text":"b","source":"c"}'),
+        *(b'{"id":"a","text":["b"],"source":"c"}', b'{"id":"a","text":"\\x","source":"c"}', b'{"id":"\\x' + GOOD[7:]),
+        *(
+            b'{"id":"a","text":"\\ud800","source":"c"}',
+            b'{"id":"a","text":"\xff","source":"c"}',
+            b'{"m":{[,' + GOOD[1:],
+        ),
+    ],
+)
+@pytest.mark.parametrize("rows", [b"%b", GOOD + b"\n%b", b"%b\n" + GOOD])
+def test_other_rows_are_left_to_a_parser(odd: bytes, rows: bytes) -> None:
+    assert documents_in(rows % odd) is None
+    assert documents_in(rows % GOOD) is not None
 
 
 @pytest.mark.parametrize("other", ["1", "null", "[]", '{"a": "b"}', "true"])

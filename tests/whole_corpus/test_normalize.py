@@ -172,6 +172,20 @@ def test_no_text_is_read_where_attributes_and_row_indexes_say_all(tmp_path: Path
     assert sum(row["sample"]["chosen"] for row in project.values("few-0", "a.jsonl")) == 3
 
 
+def test_other_documents_than_those_that_were_indexed_are_refused(tmp_path: Path, run: Run) -> None:
+    config = {"dataset": str(tmp_path / "data"), "tag": {"length-0": "length"}, "dedup": {"exact-0": {"kind": "exact"}}}
+    project = Project(tmp_path, run, config)
+    path = project.documents / "a.jsonl"
+    write_rows(path, [document("a", "x"), document("b", "y")])
+    project.ok("tag")
+    before = path.stat()
+    path.write_bytes(path.read_bytes().replace(b'"y"', b'"x"'))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    project("dedup").fails(1, "got other content with the same size and time")
+    project.ok("dedup")
+    assert [row["exact"]["copies"] for row in project.values("exact-0", "a.jsonl")] == [2, 2]
+
+
 def test_a_source_with_a_nul_byte_is_refused(tmp_path: Path, run: Run) -> None:
     project = Project(tmp_path, run, {"dataset": str(tmp_path / "data"), "tag": {"length-0": "length"}})
     write_rows(project.documents / "a.jsonl", [document("c", "", "a\0b"), document("b\0c", "", "a")])

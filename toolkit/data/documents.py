@@ -2,9 +2,9 @@
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, overload
 
 import msgspec
 
@@ -331,6 +331,36 @@ class LateDocument(Document):
     @property
     def chars(self) -> int:
         return len(self.text) if self.counted is None else self.counted
+
+
+class LateDocuments(Sequence[Document]):
+    """Documents of rows, made on first use.
+
+    Args:
+        rows: their JSON, with a line feed between two.
+        count: Number of documents.
+    """
+
+    def __init__(self, rows: bytes, count: int) -> None:
+        self._rows, self._count = rows, count
+
+    @cached_property
+    def _documents(self) -> list[Document]:
+        lines = self._rows.split(b"\n")
+        rows = zip(map(LATE_DECODER.decode, lines), lines, strict=True)
+        return [
+            LateDocument(row.text, id=row.id, source=row.source, metadata=row.metadata, row=line) for row, line in rows
+        ]
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Document: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Document]: ...
+    def __getitem__(self, index: int | slice) -> Document | list[Document]:
+        return self._documents[index]
 
 
 class _OnlyMetadata(msgspec.Struct):

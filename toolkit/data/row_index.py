@@ -361,6 +361,22 @@ def current(dataset: Dataset, shard: str) -> ShardState | None:
     return record if freshness.state(record, settings=reader_of(dataset), files=files).is_done else None
 
 
+def check_content(dataset: Dataset, shard: str, state: ShardState, content: str | None) -> None:
+    """Check the digest of a shard against its index.
+
+    Raises:
+        DataError: if other documents were indexed.
+    """
+    if content != state.content:
+        path = path_of(dataset, shard)
+        forget(dataset, [shard])  # else the next run would believe it, too
+        raise DataError(
+            f"expected the documents that {path} describes, got other content with the same size and time: the "
+            "documents or this index are damaged. Check the documents, then run again, which makes a new index",
+            path=dataset.shard_path(shard),
+        )
+
+
 def counts(dataset: Dataset, shards: Iterable[str]) -> dict[str, int]:
     """Return the counts of documents in place, by reason. Shards not read yet count nothing."""
     result = Counter[str]()

@@ -174,6 +174,7 @@ class Lines(Iterator[bytes]):
         self._thread = pool(1) if ahead else None
         self._next: Future[bytes] | None = None
         self._pending: Iterator[bytes] = iter(())
+        self._joined = False
 
     def __enter__(self) -> Self:
         self._stream = Decompressed(self.path, self._stored)
@@ -204,6 +205,14 @@ class Lines(Iterator[bytes]):
             self.number += len(block)
             yield block
 
+    def joined(self) -> Iterator[bytes]:
+        """Yield all lines, many at a time, joined by line feeds.
+
+        So there is no copy of each line; the caller adds to `number`.
+        """
+        self._joined = True
+        return map(b"\n".join, self._blocks)
+
     def give_back(self, block: list[bytes]) -> None:
         """Take back the last block, to yield its lines one by one."""
         self.number -= len(block)
@@ -216,7 +225,8 @@ class Lines(Iterator[bytes]):
             if self._hash:
                 self._hash.update(block)
             self.size += len(block)
-            lines = block.split(b"\n")
+            is_joined = self._joined and open_bytes + len(block) <= self._max  # so no line is too long
+            lines = block.rsplit(b"\n", 1) if is_joined else block.split(b"\n")
             if len(lines) == 1:
                 open_bytes += len(block)
                 rest = self._extended(rest, block, open_bytes)

@@ -242,14 +242,7 @@ def _write(
     if index:
         return output, index.finish(read, content, lines)
     assert state
-    if content != state.content:
-        row_index.forget(dataset, [shard])  # else the next run would believe it, too
-        message = (
-            f"expected the documents that {row_index.path_of(dataset, shard)} describes, got other "
-            f"content with the same size and time: the documents or this index are damaged. Check "
-            f"the documents, then run again, which makes a new index"
-        )
-        raise DataError(message, path=path)
+    row_index.check_content(dataset, shard, state, content)
     return output, state
 
 

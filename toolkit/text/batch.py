@@ -84,14 +84,17 @@ def in_blocks(items: Iterable[T], chars: Callable[[T], int]) -> Iterator[list[T]
 class Batch(Sequence[Document]):
     """Documents to tag together; all taggers share views on them, computed once.
 
+    Attributes:
+        decoded: Texts of the documents, if they have been decoded from JSON together.
+
     Args:
         documents: Documents, in order.
-        decoded: their texts, if they have been decoded from JSON together.
+        decoded: Texts of the documents, if they have been decoded from JSON together.
     """
 
     def __init__(self, documents: Sequence[Document], decoded: DecodedTexts | None = None) -> None:
         self._documents = documents
-        self._decoded = decoded
+        self.decoded = decoded
         self._columns: dict[str, Column[Any]] = {}
         self._words: dict[tuple[str, str | None], Words] = {}
         self._results: dict[tuple[Any, ...], Any] = {}
@@ -104,20 +107,20 @@ class Batch(Sequence[Document]):
     @cached_property
     def lines(self) -> LineTable:
         """Return the lines of all texts."""
-        return self._decoded.lines if self._decoded else LineTable.of([document.utf8 for document in self._documents])
+        return self.decoded.lines if self.decoded else LineTable.of([document.utf8 for document in self._documents])
 
     @cached_property
     def utf8(self) -> list[bytes]:
         """Return all texts in UTF-8."""
-        if self._decoded is None:
+        if self.decoded is None:
             return [document.utf8 for document in self._documents]
-        return self._decoded.texts
+        return self.decoded.texts
 
     @cached_property
     def open_ended(self) -> Array:
         """Return a mask of the texts without a final line feed: bool."""
-        if self._decoded:
-            return self._decoded.open_ended
+        if self.decoded:
+            return self.decoded.open_ended
         return np.array([document.utf8[-1:] not in (b"", b"\n") for document in self._documents], dtype=bool)
 
     @property

@@ -36,7 +36,8 @@ class GappedRows(NamedTuple):
 
 _KERNEL = "toolkit.text.kernels.json_strings"
 _TEXTS = "int8* int64* int64* int64"
-_decode = Compiled(f"{_KERNEL}:decode", "int8* int64* int64", LineTable, "int64* int64*")
+_decode = Compiled(f"{_KERNEL}:decode", _TEXTS, LineTable, "int64* int64*")
+_find = Compiled(f"{_KERNEL}:find", "int8* int64 int8* int64* int64* int8* int64*")
 _encode = Compiled(f"{_KERNEL}:encode", _TEXTS, GappedRows, "int8* int64* int64*")
 _check = Compiled(f"{_KERNEL}:check", _TEXTS, "int64*")
 _trim = Compiled(f"{_KERNEL}:trim", _TEXTS, "int64 int64*")
@@ -80,19 +81,60 @@ def decoded(raws: Sequence[msgspec.Raw]) -> DecodedTexts | None:
     Args:
         raws: JSON strings as msgspec found them, with their quotes; some may be other values, or not in UTF-8.
     """
-    source_bounds, bounds = np.zeros((2, len(raws) + 1), dtype=np.int64)
-    np.cumsum([_BEFORE, *(memoryview(raw).nbytes for raw in raws)], out=source_bounds)
+    bounds = np.zeros(len(raws) + 1, dtype=np.int64)
+    np.cumsum([_BEFORE, *(memoryview(raw).nbytes for raw in raws)], out=bounds)
     source = np.frombuffer(b"".join([b" " * _BEFORE, *raws, b" " * _PADDING]), dtype=np.int8)
-    most = int(np.count_nonzero(source == ord("\\"))) + len(raws)  # a line feed is written with a backslash
-    starts, ends, chars = np.empty((3, most), dtype=np.int64)
-    utf8 = np.empty(len(source) + PADDING, dtype=np.int8)
-    places, result = np.empty((len(raws), 2), dtype=np.int64), np.zeros(3, dtype=np.int64)
-    _decode(source, source_bounds, len(raws), LineTable(utf8, starts, ends, chars, bounds), places.reshape(-1), result)
+    return _decoded(source, bounds[:-1], bounds[1:], int(np.count_nonzero(source == ord("\\"))))
+
+
+def _decoded(source: Array, begins: Array, ends: Array, escapes: int) -> DecodedTexts | None:
+    """Decode the JSON strings of a buffer, with so many backslashes or fewer."""
+    count, most = len(begins), escapes + len(begins)  # a line feed is written with a backslash
+    starts, line_ends, chars = np.empty((3, most), dtype=np.int64)
+    utf8, bounds = np.empty(len(source) + PADDING, dtype=np.int8), np.zeros(count + 1, dtype=np.int64)
+    places, result = np.empty((count, 2), dtype=np.int64), np.zeros(3, dtype=np.int64)
+    table = LineTable(utf8, starts, line_ends, chars, bounds)
+    _decode(source, begins, ends, count, table, places.reshape(-1), result)
     lines, end, sound = result.tolist()
-    if sound < len(raws):
+    if sound < count:
         return None
     utf8[end : end + PADDING] = ord("\n")
-    return DecodedTexts(LineTable(utf8[: end + PADDING], starts[:lines], ends[:lines], chars[:lines], bounds), places)
+    return DecodedTexts(
+        LineTable(utf8[: end + PADDING], starts[:lines], line_ends[:lines], chars[:lines], bounds), places
+    )
+
+
+_NAME = b'{"source":,"id":}\n'
+_LEAST = len(b'{"id":"","text":"","source":""}')
+_NAMES = msgspec.json.Decoder(dict[str, str])
+
+
+def documents_in(rows: bytes) -> tuple[list[bytes], DecodedTexts] | None:
+    """Return the names and texts of documents; None if a row is not plain.
+
+    A row that is not plain needs a parser of JSON, or is no document.
+
+    Args:
+        rows: JSON of documents that have been checked once, with a line feed between two.
+
+    Returns:
+        ``{"source":…,"id":…}`` of each, as msgspec encodes it, and the texts.
+    """
+    source = np.frombuffer(rows + b" " * _PADDING, dtype=np.int8)
+    begins, ends = np.empty((2, len(rows) // _LEAST + 1), dtype=np.int64)
+    buffer, result = np.empty(len(rows), dtype=np.int8), np.zeros(4, dtype=np.int64)
+    _find(source, len(rows), np.frombuffer(_NAME, dtype=np.int8), begins, ends, buffer, result)
+    count, plain, size, escapes = result.tolist()
+    texts = _decoded(source, begins[:count], ends[:count], escapes) if plain else None
+    if texts is None:
+        return None
+    names = buffer[:size].tobytes()
+    if b"\\" in names:
+        try:
+            names = msgspec.json.Encoder().encode_lines(map(_NAMES.decode, names.splitlines()))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+    return names.split(b"\n")[:-1], texts
 
 
 def encoded(

@@ -57,12 +57,16 @@ class TextBlock(NamedTuple):
         documents: Documents with their texts, and views on all of these together.
         competes: True if each is compared: bool, in order. Others get a value all the same.
         values: Answers by name of the query; None for a document that does not compete.
+        names: ``{"source":…,"id":…}`` of each.
+        places: Place of each, where documents may have equal ids; else nothing.
     """
 
     first: int
     documents: Batch
     competes: Sequence[bool]
     values: dict[str, list[Any]]
+    names: Sequence[bytes] = ()
+    places: Sequence[str] = ()
 
 
 class Files:

@@ -21,6 +21,7 @@ from toolkit.data.documents import (
     DOCUMENT_DECODER,
     DocumentRow,
     FreshDocument,
+    LateDocuments,
     LateRow,
     Rows,
     check_metadata,
@@ -33,7 +34,7 @@ from toolkit.execution.blocks import Block, in_blocks
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import ShardDone, ShardWork, shard_tasks
 from toolkit.execution.progress import Share
-from toolkit.mix.join import JoinedShard, Joiner, RowDecoder, at_document, inputs_of, joint_blocks
+from toolkit.mix.join import JoinedShard, Joiner, JointBlock, RowDecoder, at_document, inputs_of, joint_blocks
 from toolkit.records.sets import ShardAttributes
 from toolkit.records.takedown import takedown_of
 from toolkit.rules.text_edits import EditedDocument, edits_in, text_after
@@ -41,10 +42,9 @@ from toolkit.storage.freshness import State, state
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, listing_cache, remove, stat
 from toolkit.storage.reading import Lines, version_read
-from toolkit.storage.record_log import Group
 from toolkit.text.batch import Batch
 from toolkit.text.editing import Edit
-from toolkit.text.json_strings import DecodedTexts, decoded
+from toolkit.text.json_strings import DecodedTexts, decoded, documents_in
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole_corpus import records as signature_records
 from toolkit.whole_corpus.expressions import Evaluator
@@ -150,10 +150,12 @@ def sign_shard(work: ShardToSign, report: Report) -> ShardDone:
     with Signing(work, todo) as signing, ExitStack() as stack:
         if signing.reads_documents:
             joiner = Joiner(whole, signing.keys, late=True)
-            for block in joint_blocks(whole, stack):
+            for block in joint_blocks(whole, stack) if whole.sets else ():
                 documents, values = joiner.encoded(block, texts=signing.reads_texts)
                 signing.add(block.number, documents, values)
                 report(len(documents), block.documents.stored)
+            if not whole.sets:
+                _add_documents(signing, joiner, indexed, report)
         else:
             share = Share(report, indexed.rows, indexed.size)
             for first, documents, values in _without_documents(whole, signing.keys, stack):
@@ -163,6 +165,28 @@ def sign_shard(work: ShardToSign, report: Report) -> ShardDone:
     version_read(whole.path, before, indexed.content)
     signing.record(indexed, digests)
     return ShardDone(shard=shard, documents=indexed.rows, written=todo)
+
+
+def _add_documents(signing: "Signing", joiner: Joiner, indexed: ShardState, report: Report) -> None:
+    """Sign the documents of an indexed shard without sets.
+
+    Raises:
+        DataError: if they are not those that were indexed.
+    """
+    whole, stored = signing.whole, 0
+    with whole.dataset.lines(whole.shard, whole.max_document_bytes, digest=True) as lines:
+        for rows in lines.joined():
+            names = None
+            if plain := documents_in(rows):
+                names, texts = plain
+                documents, values = Batch(LateDocuments(rows, len(names)), texts), [list[Any]()] * len(names)
+            else:
+                documents, values = joiner.encoded(JointBlock(lines.number, Block(rows.split(b"\n")), []))
+            signing.add(lines.number, documents, values, names)
+            lines.number += len(documents)
+            report(len(documents), lines.stored() - stored)
+            stored = lines.stored()
+    row_index.check_content(whole.dataset, whole.shard, indexed, lines.content)
 
 
 def _sign_new(work: ShardToSign, todo: list[str], report: Report) -> ShardDone:
@@ -244,14 +268,13 @@ class Signing:
     Args:
         work: the shard and entries.
         todo: the sets whose signatures are made.
-        group: Group with which their records become durable; without one they are at once.
     """
 
-    def __init__(self, work: ShardToSign, todo: Sequence[str], group: Group | None = None) -> None:
+    def __init__(self, work: ShardToSign, todo: Sequence[str]) -> None:
         self.whole = _joined(work, todo)
         self._shard = work.shard
         self._todo = [entry for entry in work.entries if entry.set in todo]
-        self._log, self._group = record_logs.of(work.dataset), group
+        self._log = record_logs.of(work.dataset)
 
     def __enter__(self) -> Self:
         self._log.forget(signature_records.place_of(entry.set, self._shard) for entry in self._todo)
@@ -276,17 +299,28 @@ class Signing:
     def __exit__(self, *raised: Any) -> None:
         self._files.__exit__(*raised)
 
-    def add(self, first: int, documents: Batch, values: Sequence[list[Any]]) -> None:
-        """Take documents, with the values of each in all joined sets; `first` are before them."""
-        listed = [{"source": document.source, "id": document.id} for document in documents]
-        names = _ENCODER.encode_lines(listed).split(b"\n")[:-1]
-        if self.whole.dataset.duplicate_ids == "allow":
-            for number, document in enumerate(documents, first + 1):
-                document.place = self.whole.dataset.place_of(self._shard, number)
+    def add(
+        self, first: int, documents: Batch, values: Sequence[list[Any]], names: Sequence[bytes] | None = None
+    ) -> None:
+        """Take documents.
+
+        Args:
+            first: Number of documents before them.
+            documents: Documents.
+            values: Values of each in all joined sets.
+            names: ``{"source":…,"id":…}`` of each, if they are known.
+        """
+        if names is None:
+            listed = [{"source": document.source, "id": document.id} for document in documents]
+            names = _ENCODER.encode_lines(listed).split(b"\n")[:-1]
+        block, dataset = TextBlock(first, documents, [True] * len(documents), {}, names), self.whole.dataset
+        if dataset.duplicate_ids == "allow":
+            numbers = range(first + 1, first + len(documents) + 1)
+            block = block._replace(places=[dataset.place_of(self._shard, number) for number in numbers])
         listed_rows = {*self._takedown.rows(documents)} if self._takedown else set[int]()
         for entry in self._entries:
             try:
-                entry.add(first, documents, values, names, listed_rows)
+                entry.add(block, values, listed_rows)
             except DataError as error:
                 raise at_document(error, self.whole, error.line or 0, error.id) from None
 
@@ -314,11 +348,7 @@ class Signing:
                 details=details,
             )
             records[signature_records.place_of(entry.entry.set, self._shard)] = msgspec.json.encode(record)
-        if self._group is None:
-            self._log.save(records)
-            return
-        for place, encoded in records.items():
-            self._group.save(place, encoded, self._log)
+        self._log.save(records)
 
 
 class _EntrySigning:
@@ -350,22 +380,16 @@ class _EntrySigning:
         self._columns = [next(i for i, item in enumerate(sets) if item is mine) for mine in entry.joined]
         self.compared = 0
 
-    def add(
-        self,
-        first: int,
-        documents: Batch,
-        values: Sequence[list[Any]],
-        names: list[bytes],
-        listed_rows: Collection[int],
-    ) -> None:
+    def add(self, block: TextBlock, values: Sequence[list[Any]], listed_rows: Collection[int]) -> None:
         """Give the signer documents with their values in all joined sets; rows of the takedown list do not compete."""
-        mine = ([row[column] for column in self._columns] for row in values)
-        answer = self._evaluator.block(first, documents, mine) if self._asks else None
-        block = answer or TextBlock(first, documents, [True] * len(documents), {})
+        if self._asks:
+            mine = ([row[column] for column in self._columns] for row in values)
+            answer = self._evaluator.block(block.first, block.documents, mine)
+            block = answer._replace(names=block.names, places=block.places)
         if listed_rows:
             block = block._replace(competes=[mine and i not in listed_rows for i, mine in enumerate(block.competes)])
         self.compared += sum(block.competes)
-        self.names.write_rows(names)
+        self.names.write_rows(block.names)
         if self._edits:
             self._edits.write_rows(
                 [_ENCODER.encode(cast("EditedDocument", document).edits) for document in block.documents]

@@ -3,6 +3,7 @@
 Eight bytes are read at a time.
 """
 
+import functools
 from typing import Any
 
 import numba
@@ -10,6 +11,7 @@ import numba
 from toolkit.text.kernels.intrinsics import eight_bytes, inline, lowest_bit, ones, put_eight_bytes
 from toolkit.text.line_table import LineTable
 
+_compiled = functools.partial(numba.njit)
 _u8, _i64, _u64 = numba.uint8, numba.int64, numba.uint64
 
 _LOWEST, _HIGHEST = 0x0101010101010101, 0x8080808080808080  # bits of eight bytes
@@ -131,12 +133,13 @@ def _end_line(table: Any, line: Any, start: Any, feed: Any, inside: Any) -> Any:
     return line + 1
 
 
-def decode(source: Any, source_bounds: Any, texts: Any, table: LineTable, places: Any, state: Any) -> None:
+def decode(source: Any, begins: Any, source_ends: Any, texts: Any, table: LineTable, places: Any, state: Any) -> None:
     """Write the lines of texts decoded from JSON strings.
 
     Args:
-        source: int8, three spaces, the strings one behind the other, and padding.
-        source_bounds: int64 (texts + 1), where each begins, and the end of all.
+        source: int8, the strings; three bytes before each can be read, and seven behind it.
+        begins: int64 (texts), where each begins, with its quote.
+        source_ends: int64 (texts), where each ends.
         texts: Number of texts.
         table: room for all of them and a line feed behind each, and for their lines.
         places: int64 (2 texts), where each text begins in the table, and where it ends, without a line feed that was
@@ -146,11 +149,11 @@ def decode(source: Any, source_bounds: Any, texts: Any, table: LineTable, places
     utf8 = table.utf8
     utf8[0] = _FEED
     out, line, state[2] = _i64(1), _i64(0), 0
-    if not is_sound_utf8(source, _i64(3), source_bounds[texts] + 1, _u8(0x20)):
-        return
     for text in range(texts):
-        at, end = source_bounds[text] + 1, source_bounds[text + 1] - 1
+        at, end = begins[text] + 1, source_ends[text] - 1
         if end < at or source[at - 1] != _QUOTE or source[end] != _QUOTE:
+            return
+        if not is_sound_utf8(source, at, end + 1, _u8(0x20)):
             return
         start, inside = out, _i64(0)
         places[2 * text] = out
@@ -268,6 +271,119 @@ def trim(source: Any, begins: Any, ends: Any, texts: Any, least: Any, states: An
 
 
 _QUOTES, _SPACES = 34 * _LOWEST, 32 * _LOWEST
+
+
+@_compiled
+def _string_end(source: Any, at: Any, end: Any) -> Any:
+    """Return the end of a string, and its number of backslashes."""
+    escapes = _i64(0)
+    while at < end:
+        word = eight_bytes(source, at)
+        quotes, slashes = word ^ _u64(_QUOTES), word ^ _u64(_SLASHES)
+        special = (((quotes - _u64(_LOWEST)) & ~quotes) | ((slashes - _u64(_LOWEST)) & ~slashes)) & _u64(_HIGHEST)
+        if special == 0:
+            at += 8
+            continue
+        at += lowest_bit(special) >> 3
+        if source[at] == _QUOTE:
+            return min(at + 1, end), escapes
+        at, escapes = at + 2, escapes + 1
+    return end, escapes
+
+
+@_compiled
+def _value_end(source: Any, at: Any, end: Any) -> Any:
+    """Return the end of a value, and the backslashes of a string."""
+    if source[at] == _QUOTE:
+        return _string_end(source, at + 1, end)
+    depth = _i64(0)
+    while at < end:
+        byte = source[at]
+        if byte == _QUOTE:
+            at, _ = _string_end(source, at + 1, end)
+            continue
+        if depth == 0 and (byte in (44, 93, 125)):  # , ] }
+            break
+        at, depth = at + 1, depth + _i64(byte in (91, 123)) - _i64(byte in (93, 125))
+    return at, _i64(0)
+
+
+@_compiled
+def _behind_space(source: Any, at: Any, end: Any) -> Any:
+    while at < end and source[at] in (9, 13, 32):
+        at += 1
+    return at
+
+
+@_compiled
+def _copied(source: Any, begin: Any, end: Any, out: Any, at: Any) -> Any:
+    for i in range(begin, end):
+        out[at + i - begin] = source[i]
+    return at + end - begin
+
+
+_ID, _TEXT, _SOURCE = (int.from_bytes(key, "little") for key in (b'id"', b'text"', b'source"'))
+_OPEN, _CLOSE, _COLON, _COMMA = 123, 125, 58, 44
+_BEFORE_SOURCE, _BEFORE_ID = 10, 16  # bytes of ``{"source":``, and these with ``,"id":``
+
+
+def find(source: Any, size: Any, name: Any, begins: Any, ends: Any, names: Any, state: Any) -> None:
+    """Find the texts and names of documents in rows of JSON.
+
+    A row is plain if each key is there once, without escapes, and these three are strings. Other rows are for a parser
+    of JSON, which also says what is wrong with one that is none.
+
+    Args:
+        source: int8, the rows, with a line feed between two; 16 bytes can be read behind them.
+        size: bytes of the rows.
+        name: int8, ``{"source":,"id":}`` and a line feed.
+        begins: int64 (rows), where each text begins, with its quote.
+        ends: int64 (rows), where it ends.
+        names: int8, with room for `size` bytes: a row like `name` for each document.
+        state: int64 (4), the documents, 1 if all rows are plain, the bytes of their names, and backslashes of texts.
+    """
+    at, row, out, escapes = _i64(0), _i64(0), _i64(0), _i64(0)
+    plain, goes_on = True, True
+    while plain and goes_on:
+        id_begin, id_end, source_begin, source_end, begin, end = _i64(0), _i64(0), _i64(0), _i64(0), _i64(0), _i64(0)
+        at = _behind_space(source, at, size)
+        plain = at < size and source[at] == _OPEN
+        more = plain
+        while more:
+            key = _behind_space(source, at + 1, size) + 1
+            key_end, slashes = _string_end(source, key, size)
+            at = _behind_space(source, key_end, size)
+            value = _behind_space(source, at + 1, size)
+            plain = source[key - 1] == _QUOTE and slashes == 0 and source[at] == _COLON and value < size
+            if not plain:
+                break
+            at, slashes = _value_end(source, value, size)
+            length, word = key_end - key, eight_bytes(source, key)
+            if length == 3 and word & _u64(0xFFFFFF) == _u64(_ID):
+                plain = id_begin == 0 and source[value] == _QUOTE
+                id_begin, id_end = value, at
+            elif length == 5 and word & _u64(0xFFFFFFFFFF) == _u64(_TEXT):
+                plain = begin == 0 and source[value] == _QUOTE
+                begin, end, escapes = value, at, escapes + slashes
+            elif length == 7 and word & _u64(0xFFFFFFFFFFFFFF) == _u64(_SOURCE):
+                plain = source_begin == 0 and source[value] == _QUOTE
+                source_begin, source_end = value, at
+            at = _behind_space(source, at, size)
+            more = plain and at < size and source[at] == _COMMA
+        plain = plain and source[at] == _CLOSE and min(id_begin, min(begin, source_begin)) > 0
+        at = _behind_space(source, at + 1, size)
+        goes_on = at < size
+        plain = plain and (not goes_on or source[at] == _FEED)
+        if plain:
+            begins[row], ends[row] = begin, end
+            out = _copied(name, _i64(0), _i64(_BEFORE_SOURCE), names, out)
+            out = _copied(source, source_begin, source_end, names, out)
+            out = _copied(name, _i64(_BEFORE_SOURCE), _i64(_BEFORE_ID), names, out)
+            out = _copied(source, id_begin, id_end, names, out)
+            out = _copied(name, _i64(_BEFORE_ID), _i64(_BEFORE_ID + 2), names, out)
+            row += 1
+        at += 1
+    state[0], state[1], state[2], state[3] = row, _i64(plain), out, escapes
 
 
 @inline

@@ -5,10 +5,10 @@ import re
 import string
 import sys
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
@@ -37,6 +37,13 @@ class Texts(NamedTuple):
     starts: Int64s
     ends: Int64s
     items: int
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> Self:
+        """Return texts in one buffer."""
+        bounds = bounds_of(np.array(list(map(len, texts)), dtype=np.int64))
+        utf8 = np.frombuffer(b"".join([*texts, bytes(PADDING)]), dtype=np.int8)
+        return cls(utf8, bounds[:-1], bounds[1:], len(texts))
 
 
 _hashes = Compiled("toolkit.whole_corpus.exact.xxh3:hashes", Texts, "int8* uint64*")
@@ -223,9 +230,9 @@ class Pieces(NamedTuple):
             content=Texts(self.content.utf8, starts, ends, len(starts)), compared=self.compared & chosen
         )
 
-    def texts(self) -> list[bytes]:
+    def texts(self) -> list[memoryview]:
         """Return the texts of the compared pieces."""
-        utf8 = self.content.utf8.tobytes()
+        utf8 = memoryview(self.content.utf8)  # type: ignore[arg-type]  # numpy's types do not say so
         bounds = zip(self.content.starts.tolist(), self.content.ends.tolist(), strict=True)
         return [utf8[begin:end] for begin, end in bounds]
 
@@ -350,11 +357,20 @@ def sentences_of(documents: Batch, name: Normalisation, length: int) -> Pieces:
                 texts.append(span.encode())
         sizes += map(int, np.diff([0, *ends]))
         counts.append(len(ends))
-    bounds = bounds_of(np.array(list(map(len, texts)), dtype=np.int64))
-    utf8 = np.frombuffer(b"".join([*texts, bytes(PADDING)]), dtype=np.int8)
-    result = Texts(utf8, bounds[:-1], bounds[1:], len(texts))
     columns = np.array(compared, dtype=bool), np.array(sizes, dtype=np.int64), np.array(counts, dtype=np.int64)
-    return Pieces(result, *columns, np.zeros(len(counts), dtype=np.int64))
+    return Pieces(Texts.of(texts), *columns, np.zeros(len(counts), dtype=np.int64))
+
+
+def documents_of(documents: Batch, texts: Sequence[bytes] | None) -> Pieces:
+    """Return whole documents as pieces; `texts` replace those of the documents."""
+    decoded, counts = documents.decoded, np.ones(len(documents), dtype=np.int64)
+    if texts is None and decoded is not None:
+        starts, ends = decoded.places.T.copy()
+        content = Texts(decoded.lines.utf8, starts, ends, len(counts))
+    else:
+        content = Texts.of(documents.utf8 if texts is None else texts)
+    whole = Pieces(content, counts > 0, counts, counts, counts)
+    return whole.among(content.ends > content.starts)
 
 
 def pieces_of(documents: Batch, unit: Unit, name: Normalisation, length: int = 1) -> Pieces:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from toolkit.exchange.checksummed import read_sealed
+from toolkit.exchange.checksummed import bounds_of, read_sealed
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Float64s, Int32s, Int64s, UInt64, UInt64s
 from toolkit.whole_corpus.exact.pieces import Pieces, numbers_of
@@ -246,28 +246,27 @@ class RunsOutput:
         self._bounds = array("I")
         self._count = self._documents = self._named = 0
 
-    def add_documents(self, hashes: list[bytes | None], ranks: Array, names: list[bytes]) -> None:
+    def add_documents(self, hashes: Array, compared: Array, ranks: Array, names: list[bytes]) -> None:
         """Append documents.
 
         Args:
-            hashes: Hashes of their texts; None for one that is not compared.
+            hashes: uint64 (compared, 1 or 2), of the texts that are compared.
+            compared: bool, which documents are.
             ranks: the least stays.
-            names: JSON texts of sources and ids, if the layout has names.
+            names: JSON texts of sources and ids, of all.
         """
-        sizes = [0 if hash_ is None else len(name) for hash_, name in zip(hashes, names, strict=True)]
-        ends, first = np.cumsum(sizes), 0
-        while first < len(hashes):
-            before = int(ends[first - 1]) if first else 0
-            full = int(np.searchsorted(ends, before + NAMES - self._named)) + 1
-            last = min(len(hashes), first + ITEMS - self._count, full)
-            results = [i for i in range(first, last) if hashes[i] is not None]
-            self._digests += b"".join(filter(None, hashes[first:last]))
-            self._places.extend(i - first + self._count for i in results)
+        sizes = bounds_of(compared * np.fromiter(map(len, names), dtype=np.int64, count=len(names)))
+        counts, first = bounds_of(compared), 0
+        while first < len(names):
+            full = int(np.searchsorted(sizes[1:], sizes[first] + NAMES - self._named)) + 1
+            last = min(len(names), first + ITEMS - self._count, full)
+            results = compared[first:last].nonzero()[0] + first
+            self._hashes.append(hashes[counts[first] : counts[last]])
+            self._places.frombytes((results - first + self._count).astype("<u4").tobytes())
             if self._layout.ranks:
                 self._ranks.append(ranks[results])
-            if self._layout.names:
-                self._names += [names[i] for i in results]
-                self._named += int(ends[last - 1]) - before
+            self._names += [names[i] for i in results.tolist()]
+            self._named += int(sizes[last] - sizes[first])
             self._count += last - first
             self._documents += last - first
             if self._count >= ITEMS or self._named >= NAMES:

@@ -193,7 +193,7 @@ class _Grams(Signer):
             sizes = [lines[i + 1] - lines[i]]
             hashes: list[bytes] = []
             for n in range(lines[i], lines[i + 1]):
-                text = next(compared) if is_compared[n] else b""
+                text = bytes(next(compared)) if is_compared[n] else b""
                 grams = self._grams(texts[first[n] : first[n + 1]]) if competes and text else []
                 whole = bool(competes and text and len(grams) < 2 and not self._by.skip_short_paragraphs)
                 hashes += [self._hash(_GRAM + "\0".join(gram).encode(), 0) for gram in grams]

@@ -165,20 +165,29 @@ class _HashSigner(Signer):
         none = [None] * len(block.documents)
         ranks = self._kind.ranked(block.values.get("keep", none))
         seeds = self._seeds_of(block.values.get("scope", none))
-        if self._kind.unit != "document":
-            self._add_pieces(block, ranks, seeds)
+        is_whole = self._kind.unit == "document"
+        pieces = (
+            exact_pieces.documents_of(block.documents, self._texts(block))
+            if is_whole
+            else self._kind.pieces(block.documents)
+        )
+        if not all(block.competes):
+            pieces = pieces.among(np.repeat(np.array(block.competes, dtype=bool), pieces.counts))
+        hashes = self._hashes(pieces, seeds)
+        if not is_whole:
+            self._runs.add_block(hashes, pieces, ranks)
             return
-        texts = self._compared(block)
-        hashes = [self._hash(text, seed) if text else None for text, seed in zip(texts, seeds, strict=True)]
-        names = [(document.source, document.id, *filter(None, [document.place])) for document in block.documents]
-        encoded = _ENCODER.encode_lines(names).split(b"\n")[:-1]
-        self._runs.add_documents(hashes, ranks, encoded)
+        names = [name[11:-2].replace(b'","id":"', b'","', 1) for name in block.names]
+        if block.places:
+            places = (_ENCODER.encode(place)[1:-1] for place in block.places)
+            names = [b'%b","%b' % item for item in zip(names, places, strict=True)]
+        self._runs.add_documents(hashes, pieces.compared, ranks, [b'["%b"]' % name for name in names])
 
-    def _compared(self, block: TextBlock) -> list[bytes]:
-        """Return the compared text of each document; nothing of one that is not."""
+    def _texts(self, block: TextBlock) -> list[bytes] | None:
+        """Return the compared texts, empty for none; None for those of the documents."""
         normal, of = self._kind.normalize, block.values.get("of")
         if of is None and normal == "none":
-            return [text if mine else b"" for text, mine in zip(block.documents.utf8, block.competes, strict=True)]
+            return None
         results = []
         for i, (document, mine) in enumerate(zip(block.documents, block.competes, strict=True)):
             try:
@@ -188,19 +197,12 @@ class _HashSigner(Signer):
                 raise DataError(error.message, line=block.first + i + 1, id=document.id) from None
         return results
 
-    def _add_pieces(self, block: TextBlock, ranks: Array, seeds: list[int]) -> None:
-        pieces, hash_ = self._kind.pieces(block.documents), self._hash
-        if not all(block.competes):
-            pieces = pieces.among(np.repeat(np.array(block.competes, dtype=bool), pieces.counts))
-        if any(seeds):
-            of_pieces = np.repeat(np.array(seeds, dtype=np.uint64), pieces.counts)[pieces.compared].tolist()
-            pairs = zip(pieces.texts(), of_pieces, strict=True)
-            hashes = exact_pieces.numbers_of(b"".join([hash_(text, seed) for text, seed in pairs]), self._kind.bits)
-        elif self._kind.bits == 64:
-            hashes = exact_pieces.numbers_of(b"".join(map(hash_, pieces.texts())), 64)
-        else:
-            hashes = exact_pieces.hashes_128(pieces.content)
-        self._runs.add_block(hashes, pieces, ranks)
+    def _hashes(self, pieces: exact_pieces.Pieces, seeds: list[int]) -> Array:
+        if self._kind.bits == 128 and self._kind.unit != "document" and not any(seeds):  # which are many and short
+            return exact_pieces.hashes_128(pieces.content)
+        of_pieces = np.repeat(np.array(seeds, dtype=np.uint64), pieces.counts)[pieces.compared].tolist()
+        hashes = map(self._hash, pieces.texts(), of_pieces)
+        return exact_pieces.numbers_of(b"".join(hashes), self._kind.bits)
 
     def _seeds_of(self, scopes: Sequence[Any]) -> list[int]:
         if self._kind.scope == "all":
