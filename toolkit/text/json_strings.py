@@ -88,7 +88,7 @@ def decoded(raws: Sequence[msgspec.Raw]) -> DecodedTexts | None:
 
 
 def _decoded(source: Array, begins: Array, ends: Array, escapes: int) -> DecodedTexts | None:
-    """Decode the JSON strings of a buffer, with so many backslashes or fewer."""
+    """Decode JSON strings of a buffer with at most `escapes` backslashes."""
     count, most = len(begins), escapes + len(begins)  # a line feed is written with a backslash
     starts, line_ends, chars = np.empty((3, most), dtype=np.int64)
     utf8, bounds = np.empty(len(source) + PADDING, dtype=np.int8), np.zeros(count + 1, dtype=np.int64)
