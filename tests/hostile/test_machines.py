@@ -23,57 +23,10 @@ from tests.faults.columns import COLUMNS, Column
 from tests.faults.driver import bench
 from tests.faults.places import File, State, Strike
 from tests.marks import slow
-from tests.pipeline.conftest import Project, document, strays, write_rows
-from tests.pipeline.test_ingest import INFO, record, write_wet
+from tests.pipeline.conftest import Project, document, write_rows
 from toolkit.errors import Unreadable, advice
 from toolkit.storage.stores.local import Local
 from toolkit.storage.stores.local.writing import temporary_name
-
-LIMITED = """
-import resource, sys
-from toolkit.cli import main
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), -1))
-sys.exit(main(sys.argv[2:]))
-"""
-
-
-def limited(project: Project, command: str, room: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command for which no file can be larger than so many bytes: as a full disk, by the kernel."""
-    line = [sys.executable, "-c", LIMITED, str(room), command, "-c", str(project.yaml), *arguments]
-    return subprocess.run(line, capture_output=True, text=True, check=False)
-
-
-@pytest.fixture
-def noisy(project: Project) -> Project:
-    """An input, documents and attributes that are a few kilobytes each, and do not compress."""
-    text = os.urandom(20_000).hex()
-    write_wet(project, INFO, record(1, text))
-    entry = {"format": "wet", "from": [str(project.root / "in" / "*.gz")], "source": "cc"}
-    project.config |= {"ingest": [entry], "tag": {"shape-0": ["line_shape", "noise"]}}
-    project.mixes(attributes=["shape-0"])
-    return project
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", ["ingest", "tag", "mix"])
-@pytest.mark.parametrize("room", [0, pytest.param(100, marks=pytest.mark.slow), 4000])
-def test_a_full_disk_names_the_file_that_is_written(command: str, room: int, noisy: Project) -> None:
-    for before in ("ingest", "tag"):
-        if command not in (before, "ingest"):
-            noisy.ok(before)
-    ran = limited(noisy, command, room)
-    if ran.returncode == 0:
-        assert (command, room) == ("tag", 4000)  # whose files are small
-        return
-    assert ran.returncode == 1
-    named = re.findall(
-        r"(\S+): expected a file that can be written, got: File too large; the file system, or", ran.stderr
-    )
-    assert named, ran.stderr
-    assert not [path for path in named if path.startswith(str(noisy.root / "in"))]
-    assert "Traceback" not in ran.stderr
-    assert [stray for stray in strays(noisy.root) if stray.endswith(".tmp")] == []
-    noisy.ok("run")
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EMFILE])

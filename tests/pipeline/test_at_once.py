@@ -3,8 +3,6 @@
 import gzip
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ from toolkit.execution import leases
 from toolkit.mix import publish, stage
 from toolkit.storage import paths
 from toolkit.storage.reading import Lines
-from toolkit.whole_corpus import sign
 
 SHARD = "s/a.jsonl.gz"
 ROWS = 5
@@ -122,26 +119,6 @@ def test_a_shard_that_another_run_has_just_written_is_no_strangers(
     with leases.hold(leases.folder_in(str(project.data / ".toolkit")), "it", {"the source 'other'": ""}):
         project.ok("ingest")
     project.ok("tag")
-
-
-@pytest.mark.slow
-def test_the_same_share_twice_at_once_makes_signatures(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other one does all of its work while the first one has its files open."""
-    finish, others = sign.Signing.finish, list[int]()
-
-    def finished(self: sign.Signing) -> None:
-        if not others:
-            others.append(0)
-            line = [sys.executable, "-m", "toolkit.cli", "dedup", "-c", str(project.yaml), "--shard", "0/1"]
-            others[0] = subprocess.run(line, check=False, capture_output=True).returncode
-        finish(self)
-
-    monkeypatch.setattr(sign.Signing, "finish", finished)
-    project.ok("dedup", "--shard", "0/1")
-    assert others == [0]
-    project.ok("dedup")
-    project.ok("tag")
-    project.ok("validate")
 
 
 def test_a_mix_that_is_published_while_status_looks_is_done(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

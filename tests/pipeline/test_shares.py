@@ -22,15 +22,12 @@ from tests.waiting import PATIENCE
 from toolkit.errors import DataError
 from toolkit.execution.leases import hold
 from toolkit.ingest import plan as ingest_plan
-from toolkit.ingest.reading import input_bytes, sources
 from toolkit.records import sets
 
 pytestmark = pytest.mark.slow
 
 TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
 INPUTS = 11
-ROWS = INPUTS * (INPUTS + 7) // 2
-"""Of all inputs, of which the n-th has n + 4."""
 
 TAGGER = '''
 """A tagger that can be stopped."""
@@ -159,37 +156,6 @@ def test_commands_of_shares_that_overtake_each_other(seed: int, cut: Project) ->
     shared = tree(cut.data)
     cut.ok("mix")
     assert tree(cut.data) == shared
-    assert_as_one_run(cut)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("processes", [1, 2])
-def test_shares_at_once(processes: int, cut: Project) -> None:
-    del cut.config["executor"]
-    cut.config["processes"] = processes
-    end_well([begin(cut, share) for share in ("0/4", "1/4", "2/4", "3/4")])
-    shared = tree(cut.data)
-    assert json.loads(cut.ok("mix", "--json").out)["totals"]["rows"] == ROWS
-    assert tree(cut.data) == shared
-    assert_as_one_run(cut)
-
-
-@pytest.mark.slow
-def test_an_input_that_two_runs_ingest_at_once(cut: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where an input grew between the beginnings of two shares, or one was begun again too soon."""
-    original, came = input_bytes.InputBytes, list[Any]()
-    other = [sys.executable, "-m", "toolkit.cli", "ingest", "-c", str(cut.yaml), "--shard", "1/2"]
-
-    def late(*arguments: Any) -> input_bytes.InputBytes:
-        """The other run does all of it when this one has just begun."""
-        monkeypatch.setattr(sources, "InputBytes", original)
-        came.append(subprocess.run(other, check=True, capture_output=True))
-        return original(*arguments)
-
-    monkeypatch.setattr(sources, "InputBytes", late)
-    cut.ok("ingest", "--shard", "1/2")
-    assert came
-    cut.ok("run")
     assert_as_one_run(cut)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.marks import slow
 from tests.storage.conftest import NEEDED, Cloud, use
-from tests.storage.faults import Corpus, play
+from tests.storage.faults import KINDS, Corpus, play
 from tests.storage.servers import Asked, Faults, proxy
 from toolkit.errors import DataError, Unreadable
 from toolkit.storage import json_files, retrying, store_of
@@ -122,16 +122,16 @@ def test_nothing_that_cannot_be_looked_at_counts_as_not_there(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["cut", "all processes"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_run_under_faults_makes_the_bytes_of_a_run_on_disk(
     kind: str, cloud: Cloud, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    play(kind, 1, cloud.root, corpus, cloud.server, length=2)
+    play(kind, 1, cloud.root, corpus, cloud.server)
 
 
 @pytest.fixture(scope="module")
 def corpus() -> Corpus:
-    return Corpus.made(large=False)
+    return Corpus.made()
 
 
 @pytest.mark.parametrize("scheme", NEEDED)

@@ -10,7 +10,6 @@ from tests.conftest import Run
 from tests.pipeline.test_crawl import CRAWL, write_crawl
 from tests.recipes import tree
 from tests.storage import faults
-from tests.storage.faults import Corpus
 from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import expand_listed, join, list_files, stat
@@ -113,11 +112,6 @@ def test_a_second_run_with_the_same_output_is_told(bucket: str, sample: list[Pat
     with hold(join(root, "oscar/.toolkit/leases"), "it", {"the output": ""}):
         run("mix", "-c", path).fails(2, "expected no other run")
     assert run("mix", "-c", path).code == 0
-
-
-@pytest.fixture(scope="module")
-def corpus() -> Corpus:
-    return Corpus.made(large=False)
 
 
 def test_a_crawl_in_a_bucket_gives_the_same_bytes_as_on_disk(bucket: str, tmp_path: Path, run: Run) -> None:
