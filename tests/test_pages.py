@@ -118,7 +118,6 @@ def test_annotation_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: 
 CLASSIFIERS = "docs/classifiers.md"
 
 
-@pytest.mark.slow
 def test_the_commands_of_the_page_fine_tune_an_encoder_and_use_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
@@ -221,7 +220,6 @@ def masked(line: str) -> str:
     return re.sub(r"[-\s]+", " ", re.sub(r"\d[\d.,]*", "#", line)).strip()
 
 
-@pytest.mark.slow
 def test_a_second_version_writes_its_own_attributes_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -268,7 +266,6 @@ def test_a_second_version_writes_its_own_attributes_and_nothing_else(
 # The page on publishing and fetching shows what happens.
 
 
-@pytest.mark.slow
 def test_publishing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     """All commands on local folders, in order."""
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
@@ -384,7 +381,6 @@ def make_walk(folder: Path) -> None:
         (folder / "quality" / f"{name}.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
 
 
-@pytest.mark.slow
 def test_the_page_runs_from_labels_to_a_corpus_and_a_second_version(tmp_path: Path) -> None:
     make_walk(tmp_path)
     without, instead = [walk.ENCODER], {"tfidf.py": TFIDF}

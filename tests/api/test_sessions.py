@@ -172,7 +172,6 @@ def test_calls_with_two_servers_do_not_know_of_each_other(rounds: int, callers: 
     play(callers, rounds)
 
 
-@pytest.mark.slow
 def test_a_second_configuration_has_a_storage_of_its_own(callers: list[Caller], tmp_path: Path) -> None:
     """The first mix keeps all documents of its server, the second none of its own, where the bucket is called alike."""
     configs = []

@@ -77,7 +77,6 @@ def test_people_without_a_mouse_or_eyes_can_use_it(browser: Browser, page: str, 
     assert browser.axe() == []
 
 
-@pytest.mark.slow
 def test_what_hostile_documents_have_stays_text(browser: Browser, page: str) -> None:
     show(browser, page)
     choose(browser, "en")

@@ -102,7 +102,6 @@ def test_where_it_is_killed_its_processes_finish_and_others_are_new_interpreters
         assert ask(pool)[1] == os.getpid()
 
 
-@pytest.mark.slow
 def test_one_that_has_threads_forks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forkserver, "PACKAGES", (*forkserver.PACKAGES, "tests"))
     monkeypatch.setitem(sys.modules, "tests.execution.threaded", ModuleType("threaded"))  # not imported here
@@ -182,7 +181,6 @@ def test_a_program_ends_that_leaves_a_block_open() -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["oscar-2019", "goclassy"])
 def test_a_run_ends_by_itself_though_nothing_is_collected(recipe: str, tmp_path: Path) -> None:
     """A process that only the collector ends, because who began it has forgotten it, is waited for at the end."""

@@ -115,7 +115,6 @@ def say() -> None:
     print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []), flush=True)
 
 
-@pytest.mark.slow
 def test_no_process_gets_an_interrupt_meant_for_the_calling_one_nor_does_the_first() -> None:
     """The first start of a process starts another before, which unblocks the signal in the calling process."""
     run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
@@ -150,7 +149,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_whatever_way_a_program_starts_processes_ours_work(method: str, tmp_path: Path) -> None:
     """A program may have chosen one, and the default is another one from version to version of Python."""

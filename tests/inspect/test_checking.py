@@ -523,7 +523,6 @@ def test_rows_of_an_output_have_a_key_each(released: Project) -> None:
     assert f"{wanted}, as the Croissant file says, got that of {path}:1 again" in ran.out
 
 
-@pytest.mark.slow
 def test_the_examples_of_mlcommons(tmp_path: Path, shared: Path) -> None:
     """Good ones have no faults; of bad ones the fault is named that mlcroissant's own tests expect."""
     pytest.importorskip("mlcroissant", reason="the extra `croissant` is not installed")

@@ -149,7 +149,6 @@ def test_forms_and_answers_are_checked(small: Project, tmp_path: Path) -> None:
     assert not (small.out / "disclosure.json").exists()
 
 
-@pytest.mark.slow
 def test_numbers_of_real_pages_are_counted_again(project: Project, shared: Path) -> None:
     wet = shared / "wet" / "bench" / "CC-TEST-00000.warc.wet.gz"
     project.config |= {

@@ -80,7 +80,6 @@ def test_records_of_an_output_are_its_lines(released: Project) -> None:
     assert check_output(released.out, ["en", "zh"]) > 20
 
 
-@pytest.mark.slow
 def test_splits_are_aligned_with_the_documents(released: Project) -> None:
     released.config["about"]["splits"] = {"train": 0.5, "test": 0.5}
     released.ok("croissant")
@@ -99,7 +98,6 @@ def test_splits_are_aligned_with_the_documents(released: Project) -> None:
     released.ok("validate")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("schema", [pytest.param("22.01", marks=pytest.mark.long), "23.01"])
 def test_real_pages_are_read_as_they_are(pipeline: Project, shared: Path, schema: str) -> None:
     names = ("hplt-sample200.warc.wet.gz", "whirlwind.warc.wet.gz", "npmwarc*.warc.wet", "htmlpool-real.warc.wet.gz")
@@ -115,7 +113,6 @@ def test_real_pages_are_read_as_they_are(pipeline: Project, shared: Path, schema
     pipeline.ok("validate")
 
 
-@pytest.mark.slow
 def test_released_documents_are_read_as_they_are(golden: Project) -> None:
     golden.config["about"] = dict(ABOUT)
     golden.ok("run")
@@ -139,7 +136,6 @@ def test_an_undivided_parquet_output_has_splits(small: Project) -> None:
     small.ok("validate")
 
 
-@pytest.mark.slow
 def test_parts_of_a_split_are_files_of_their_own(released: Project) -> None:
     """A reader that wants one opens no other; which document is in which does not depend on how they are told."""
     released.config["about"]["splits"] = {"train": 0.7, "test": 0.3}

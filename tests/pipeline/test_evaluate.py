@@ -254,7 +254,6 @@ def test_from_python(judged: Project) -> None:
     assert toolkit.evaluate(judged.data, "edu-1.score", against={"files": [labels]}).task == "numbers"
 
 
-@pytest.mark.slow
 def test_pictures(judged: Project) -> None:
     pytest.importorskip("matplotlib")
     folder = judged.root / "pictures"

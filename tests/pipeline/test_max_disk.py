@@ -130,7 +130,6 @@ def on_a_disk_of(size: int, folder: Path, command: list[str]) -> "subprocess.Com
     return subprocess.run([*probe[:-1], script], capture_output=True, text=True, timeout=PATIENCE)
 
 
-@pytest.mark.slow
 def test_a_run_keeps_below_its_bound_on_a_disk_that_is_no_larger(project: Project) -> None:
     project.ok("run", "--per-shard")
     whole = held(project)
@@ -146,7 +145,6 @@ def test_a_run_keeps_below_its_bound_on_a_disk_that_is_no_larger(project: Projec
     assert "No space left" not in ran.stderr
 
 
-@pytest.mark.slow
 def test_inputs_wait_until_there_is_room(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.ok("run", "--per-shard")
     expected = tree(project.out)
@@ -168,7 +166,6 @@ def test_inputs_wait_until_there_is_room(project: Project, monkeypatch: pytest.M
     assert not all(answers)
 
 
-@pytest.mark.slow
 def test_a_run_whose_inputs_become_larger_than_expected_stops_and_goes_on(project: Project) -> None:
     """Each input is a thousand times as large as it is stored, of which nothing tells beforehand."""
     for number in range(INPUTS):
@@ -250,7 +247,6 @@ def test_tokens_count_before_a_run(project: Project) -> None:
     assert needed() > without + 2
 
 
-@pytest.mark.slow
 def test_tokens_in_temporary_files_stay_below_the_bound_on_a_disk_that_is_no_larger(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

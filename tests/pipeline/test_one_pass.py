@@ -239,7 +239,6 @@ def test_nothing_is_read_back(tmp_path: Path, run: Run, recipe: str) -> None:
     assert set(told.get("tag", {}).get("written", {}).values()) <= {3}
 
 
-@pytest.mark.slow
 def test_a_large_input_is_passed_by_several_processes(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

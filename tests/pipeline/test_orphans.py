@@ -268,7 +268,6 @@ def test_values_that_name_no_document_are_refused(copied: Project) -> None:
         copied("mix", *arguments).fails(1, "expected [source, id] as `duplicate_of`, got ['exact=b']", "0.jsonl.gz:1")
 
 
-@pytest.mark.slow
 def test_on_s3(copied: Project, bucket: str) -> None:
     copied.config |= {"dataset": f"{bucket}/data"}
     path = write_rows(

@@ -87,7 +87,6 @@ def _publish(project: Project, run: Run, *arguments: Any, give_up: float = 20) -
     return run("publish", "-c", project.yaml, "--to", TO, *arguments)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("in_pieces", [False, True])
 def test_all_of_an_output_in_one_commit(mixed: Project, hub: Hub, run: Run, in_pieces: bool) -> None:
     hub.in_pieces = in_pieces
@@ -120,7 +119,6 @@ def test_a_public_one_is_fetched_by_anybody(
     assert "expected hf://datasets/USER/NAME" in run("fetch", "hf://me/letters", "--label", "fr").err
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("checked")
 def test_another_version_replaces_what_the_last_one_had(mixed: Project, hub: Hub, run: Run) -> None:
     assert _publish(mixed, run).code == 0
@@ -191,7 +189,6 @@ def test_what_stays_is_told_and_a_rerun_goes_on(
         assert hub.sent == sent, "what was uploaded is not sent again"
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("checked")
 def test_a_hub_that_hangs_is_left(mixed: Project, hub: Hub, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "READ", 0.5)
@@ -233,7 +230,6 @@ def test_findings_come_before_anything_is_made(mixed: Project, hub: Hub, run: Ru
     assert "nothing is published" in ran.out
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("checked")
 def test_many_files_take_several_commits_and_the_card_is_in_the_last(
     mixed: Project, hub: Hub, run: Run, monkeypatch: pytest.MonkeyPatch

@@ -428,7 +428,6 @@ def test_another_condition_is_another_dataset_or_replaces_it(project: Project, c
     assert len(documents(project)) == 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_runs_that_are_killed_at_random_end_with_the_same_bytes(
     seed: int, project: Project, crawl: Crawl, whole: dict[str, bytes]

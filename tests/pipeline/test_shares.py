@@ -2,14 +2,12 @@
 
 import gzip
 import json
-import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ import pytest
 from tests.conftest import Run
 from tests.marks import slow
 from tests.pipeline.conftest import Project, attributes, document, strays, tree, write_rows
-from tests.waiting import PATIENCE
 from toolkit.errors import DataError
 from toolkit.execution.leases import hold
 from toolkit.ingest import plan as ingest_plan
@@ -28,24 +25,6 @@ pytestmark = pytest.mark.slow
 
 TEXT = ["The library opens at nine.\nIt is closed on Sundays.", "La biblioteca abre a las nueve.", "Die Tür ist offen."]
 INPUTS = 11
-
-TAGGER = '''
-"""A tagger that can be stopped."""
-import time
-from pathlib import Path
-from toolkit import Document, Example, Tagger
-
-class Held(Tagger):
-    """Code points; waits as long as there is a file ``hold``, and says so."""
-    EXAMPLES = (Example("", 0),)
-    folder: str
-
-    def tag(self, document: Document) -> int:
-        while Path(self.folder, "hold").exists():
-            Path(self.folder, f"waiting-{document.id}").touch()
-            time.sleep(0.02)
-        return len(document.text)
-'''
 
 
 @pytest.fixture
@@ -100,11 +79,6 @@ def begin(project: Project, share: str, command: str = "run") -> subprocess.Pope
     return subprocess.Popen(line, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def end_well(processes: Iterable[subprocess.Popen[str]]) -> None:
-    ended = [(process.communicate(timeout=PATIENCE)[0], process.returncode) for process in processes]
-    assert [code for _, code in ended] == [0] * len(ended), ended
-
-
 def until(holds: Callable[[], object], process: subprocess.Popen[str]) -> None:
     """Waits for an event; an error with what the process says, if it ends before."""
     while not holds():
@@ -140,51 +114,6 @@ def test_shares_in_any_order_and_a_last_step_give_what_one_run_gives(
     assert_as_one_run(project)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
-@pytest.mark.slow
-def test_commands_of_shares_that_overtake_each_other(seed: int, cut: Project) -> None:
-    """Each share's commands in their order, some of them twice, between those of the others."""
-    chance = random.Random(seed)
-    count = chance.choice([2, 4, 13])
-    todo = {i: ["ingest", "tag", "mix"] for i in range(count)}
-    while todo:
-        i = chance.choice(list(todo))
-        cut.ok(todo[i][0], "--shard", f"{i}/{count}")
-        if chance.random() < 0.8:
-            del todo[i][0]
-        todo = {i: left for i, left in todo.items() if left}
-    shared = tree(cut.data)
-    cut.ok("mix")
-    assert tree(cut.data) == shared
-    assert_as_one_run(cut)
-
-
-@pytest.mark.slow
-def test_a_share_begun_while_another_is_at_work_and_one_that_is_killed(cut: Project) -> None:
-    """What a share owns is not told from the documents that happen to lie there."""
-    del cut.config["executor"]
-    (cut.root / "held.py").write_text(TAGGER)
-    cut.config["tag"]["held-0"] = {"tagger": f"{cut.root}/held.py:Held", "folder": str(cut.root)}
-    cut.config["mix"]["attributes"].append("held-0")
-    (cut.root / "hold").touch()
-    first = begin(cut, "0/3")
-    until(lambda: any(cut.root.glob("waiting-*")), first)  # it has listed its shards
-    cut.ok("ingest", "--shard", "1/3")
-    second = begin(cut, "2/3")
-    until(lambda: len({path.name.split("-")[1] for path in cut.root.glob("waiting-*")}) > 1, second)
-    os.killpg(second.pid, signal.SIGKILL)
-    second.communicate()
-    (cut.root / "hold").unlink()
-    end_well([first])
-    assert cut("status", "--shard", "0/3").code == 0
-    assert [cut("status", "--shard", f"{i}/3").code for i in (1, 2)] == [1, 1]
-    end_well([begin(cut, "2/3"), begin(cut, "1/3")])
-    shared = tree(cut.data)
-    cut.ok("mix")
-    assert tree(cut.data) == shared
-    assert_as_one_run(cut)
-
-
 @pytest.mark.parametrize("size", [pytest.param(None, marks=pytest.mark.slow), "400 B"])
 def test_shares_input_by_input(size: str | None, project: Project) -> None:
     project.config["ingest"][0]["shard_size"] = size
@@ -211,7 +140,6 @@ def names(project: Project) -> list[str]:
     return sorted(str(path.relative_to(project.documents)) for path in project.documents.rglob("*.gz"))
 
 
-@pytest.mark.slow
 def test_shards_that_no_input_makes_belong_to_one_share_each(cut: Project) -> None:
     """Of inputs that are gone, and of another configuration."""
     cut.ok("ingest")
@@ -235,7 +163,6 @@ def test_shards_that_no_input_makes_belong_to_one_share_each(cut: Project) -> No
     assert "up to date" in cut.ok("tag").out
 
 
-@pytest.mark.slow
 def test_inputs_that_change_between_two_shares_are_left_for_the_last_step_at_most(cut: Project) -> None:
     cut.ok("run", "--shard", "0/2")
     first = cut.root / "in" / "00.jsonl"
@@ -335,7 +262,6 @@ def test_shares_of_attributes_that_another_program_made(format: str, project: Pr
     assert tree(project.out) == shared
 
 
-@pytest.mark.slow
 def test_a_share_that_makes_a_set_anew_keeps_what_another_has_made_anew_meanwhile(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,7 +291,6 @@ def test_a_share_that_fails_says_so_and_nothing_is_published_without_it(project:
     project.ok("run")
 
 
-@pytest.mark.slow
 def test_runs_with_the_same_settings_share_an_output_and_others_are_told(project: Project) -> None:
     project.ok("ingest")
     project.ok("tag")

@@ -231,7 +231,6 @@ def test_inputs_that_sets_share_are_looked_at_once(
     assert sorted(names) == ["q-0", "rank-0", "rank-1"]
 
 
-@pytest.mark.slow
 def test_commands_come_to_their_rows_by_the_same_few_modules(tmp_path: Path) -> None:
     """What leads to a station, the command's own modules included; see `tests.rows_walk`."""
     ends = {

@@ -380,7 +380,6 @@ def test_answers_of_models_go_and_no_stream_has_the_documents(project: Project) 
 
 
 @pytest.mark.s3
-@pytest.mark.slow
 def test_a_dataset_in_a_bucket(taken: Project, bucket: str) -> None:
     taken.config["dataset"] = f"{bucket}/data"
     taken.config["sample"]["some-0"]["copy"]["path"] = f"{bucket}/data/some.jsonl.gz"

@@ -117,11 +117,11 @@ def test_nothing_that_cannot_be_looked_at_counts_as_not_there(
             lambda: write_file(path, DATA), lambda: store.move(path, path + "y"), lambda: store.remove_tree(root),
         ]  # fmt: skip
         for look in looks:
-            with pytest.raises(Unreadable, match=said):
+            with pytest.raises(Unreadable, match=said) as raised:
                 look()
+            assert fault or raised.value.exit_code == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_under_faults_makes_the_bytes_of_a_run_on_disk(
     kind: str, cloud: Cloud, corpus: Corpus, monkeypatch: pytest.MonkeyPatch

@@ -118,8 +118,6 @@ def _format_of(document: dict[str, Any]) -> str:
     return str(document["place"].rpartition("/c.")[2].rpartition(":")[0])
 
 
-@pytest.mark.s3
-@pytest.mark.slow
 @pytest.mark.parametrize("format_", ["wet", "jsonl", "parquet"])
 def test_in_a_bucket(format_: str, bucket: str, tmp_path: Path, run: Run) -> None:
     roots = str(tmp_path), join(bucket, format_)
@@ -178,8 +176,6 @@ def test_the_rows_of_a_query_are_written_to_a_bucket_as_to_a_disk(tmp_path: Path
     assert len(found[0]) == 1
 
 
-@pytest.mark.s3
-@pytest.mark.slow
 @pytest.mark.parametrize("recipe", recipes.EVERYWHERE)
 def test_a_recipe_gives_the_same_bytes_in_one_pass_wherever_it_is(
     recipe: str, bucket: str, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch

@@ -143,7 +143,6 @@ def test_the_store_of_the_page_keeps_the_contract(page: Path) -> None:
     check_store(STORES.find("my/sqlite.py:Sqlite")(), "sqlite://test/root")
 
 
-@pytest.mark.slow
 def test_a_whole_run_on_the_store_of_the_page_makes_what_a_run_on_disk_makes(page: Path, run: Run) -> None:
     (yaml,) = (block.text for block in blocks(PAGE) if block.language == "yaml")
     (page / "c.yaml").write_text(yaml, encoding="utf-8")
@@ -247,7 +246,6 @@ def _around(code: str, *, texts: bool = False) -> list[str]:
     return found
 
 
-@pytest.mark.slow
 def test_nothing_goes_around_the_stores() -> None:
     """A new store must need no edit elsewhere, so nobody else tells one from another, or speaks with a server."""
     paths = [path for folder in ("toolkit", "taggers", "mixers") for path in (ROOT / folder).rglob("*.py")]

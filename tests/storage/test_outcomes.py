@@ -124,30 +124,6 @@ def test_status_writes_nothing_on_disk(tmp_path: Path, run: Run) -> None:
     assert state() == before
 
 
-@pytest.mark.slow
-def test_a_damaged_record_is_told_and_its_shard_is_made_again(tmp_path: Path, run: Run) -> None:
-    path = lay_out(str(tmp_path), tmp_path)
-    assert run("run", "-c", path).code == 0
-    before = tree(str(tmp_path))
-    noted = sorted((tmp_path / "data" / ".toolkit").rglob("*.json"))
-    kinds = {str(file.relative_to(tmp_path / "data" / ".toolkit")).split("/")[0]: file for file in noted}
-    assert kinds.keys() == {"sets", "types"}
-    inputs, record_log = (
-        tmp_path / "data" / ".toolkit" / name / "records.jsonl.gz" for name in ("inputs", "record-log")
-    )
-    for file in (inputs, kinds["types"], record_log):
-        file.write_bytes(file.read_bytes()[:-20])
-        if file == inputs:
-            run("mix", "-c", path).fails(
-                1, f"{file}:1: expected ", "run `toolkit ingest`, which makes again what is lost"
-            )
-        ran = run("run", "-c", path).succeeds()
-        assert ran.err.count(f"warning: {file}:1: expected ") <= 1
-        assert tree(str(tmp_path)) == before
-        assert run("mix", "-c", path).code == 0
-        assert run("validate", "-c", path).code == 0
-
-
 def test_a_lease_that_cannot_be_understood_counts(tmp_path: Path, run: Run) -> None:
     path = lay_out(str(tmp_path), tmp_path)
     lease = tmp_path / "data" / ".toolkit" / "leases" / "other.json"
@@ -182,22 +158,6 @@ def test_a_signal_ends_the_waiting(
 
 
 # --- S3 ---------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@s3
-def test_a_bucket_that_is_not_there_is_no_file_that_is_not_there(bucket: str) -> None:
-    store, path = store_of("s3://x"), "s3://no-such-bucket/x"
-    looks: list[Callable[[], object]] = [
-        lambda: store.stat(path), lambda: store.age(path), lambda: store.read(path), lambda: store.open(path),
-        lambda: list(store.files(path)), lambda: store.folders(path), lambda: store.is_folder(path),
-        lambda: json_files.load(path, int), lambda: write_file(path, b""), lambda: store.remove(path),
-    ]  # fmt: skip
-    for look in looks[:-1]:
-        with pytest.raises(Unreadable, match="expected a bucket, got none of that name") as raised:
-            look()
-        assert raised.value.exit_code == 2
-    assert store.stat(join(bucket, "x")) is None
 
 
 @pytest.mark.slow

@@ -49,7 +49,6 @@ def test_globs_find_what_is_there(root: str) -> None:
 # --- S3 ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.s3
 def test_more_than_a_thousand_objects(bucket: str) -> None:
     store = store_of(bucket)

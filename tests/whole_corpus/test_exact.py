@@ -267,7 +267,6 @@ def test_of_equal_documents_of_other_datasets_the_one_that_keep_prefers_is_named
         assert made.values["0.jsonl.gz"] == [{"duplicate_of": ["s", expected], "copies": 5}]
 
 
-@pytest.mark.slow
 @given(corpora(), corpora(), entries())
 def test_shards_that_are_added_change_no_more_than_they_must(
     old: list[list[Row]], new: list[list[Row]], entry: dict[str, Any]
@@ -285,7 +284,6 @@ def test_shards_that_are_added_change_no_more_than_they_must(
             assert {k: fate(v) for k, v in before.values.items()} == {k: fate(after.values[k]) for k in before.values}
 
 
-@pytest.mark.slow
 @given(corpora(), entries(), st.sampled_from([1, 1 << 19]))
 def test_digests_of_fates_do_not_depend_on_partitions(
     shards: list[list[Row]], entry: dict[str, Any], items: int

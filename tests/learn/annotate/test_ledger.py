@@ -239,7 +239,6 @@ def killed(project: Annotated, kills: int, seed: int) -> None:
         assert found["without_reply"] <= (kills + 1) * project.entry["concurrency"]
 
 
-@pytest.mark.slow
 def test_killed_at_any_moment_the_ledger_has_all_that_the_server_took(project: Annotated) -> None:
     money(project, 200 * COST)
     project.write([f"text {i} {'[500 1]' if i % 7 == 0 else ''}" for i in range(400)])
