@@ -319,6 +319,8 @@ class Signing:
         if dataset.duplicate_ids == "allow":
             numbers = range(first + 1, first + len(documents) + 1)
             block = block._replace(places=[dataset.place_of(self._shard, number) for number in numbers])
+            for document, place in zip(documents, block.places, strict=True):
+                document.place = place
         listed_rows = {*self._takedown.rows(documents)} if self._takedown else set[int]()
         for entry in self._entries:
             try:
