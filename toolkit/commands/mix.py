@@ -36,13 +36,14 @@ from toolkit.records.origins import Origin
 from toolkit.stages.context import Context, Outcome, with_share
 from toolkit.stages.disk_quota import DOCUMENT, FILES, NO_DISK, DiskEstimate, DiskUse, EstimateOf, text_of
 from toolkit.stages.set_state import state_of
-from toolkit.stages.stage import Checked, Declaration, Look, Progress
+from toolkit.stages.stage import BATCH, Checked, Declaration, Look, Progress
 from toolkit.stages.tasks import skip_finished
 from toolkit.storage import freshness
 from toolkit.storage.addresses import reveal_url
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import absolute, exists, size_of, work_folder
 from toolkit.storage.store import note_roots
+from toolkit.storage.threads import batches_of
 
 if TYPE_CHECKING:
     from toolkit.commands._mix_previews import SampleChoice
@@ -449,7 +450,7 @@ def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress
         return "made from something that has changed" if published.knows(work) else "not begun", False
 
     causes, published_count = dict[str, str](), sum(look.deleted.values())
-    for batch in look.batches(cause, listed):
+    for batch in batches_of(cause, listed, BATCH):
         for work, (why, is_in) in batch:
             causes[work.key] = why
             published_count += is_in

@@ -23,8 +23,9 @@ from toolkit.records.failures import FailureRecords
 from toolkit.records.sets import SetSchema, ShardSets, is_recorded
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
 from toolkit.stages.disk_quota import ATTRIBUTES, FILES, DiskUse
-from toolkit.stages.stage import Checked, Declaration, Look, Progress
+from toolkit.stages.stage import BATCH, Checked, Declaration, Look, Progress
 from toolkit.stages.tasks import skip_finished
+from toolkit.storage.threads import batches_of
 from toolkit.tag import run as tagging, schema_check
 from toolkit.tag.execution import work_done
 from toolkit.tag.plan import Plan
@@ -310,7 +311,7 @@ def progress(look: Look, command: str, plan: Plan | None = None) -> Iterator[Pro
         return tagging.outdated(msgspec.structs.replace(whole, shard=shard), look.sets_of(dataset, shard))
 
     unfinished = dict[str, list[str]]()
-    for batch in look.batches(todo, shards):
+    for batch in batches_of(todo, shards, BATCH):
         unfinished |= {shard: sets for shard, sets in batch if sets}
         yield None
     removed = sorted(look.deleted.keys() - {*shards}) if look.deleted else []

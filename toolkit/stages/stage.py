@@ -4,9 +4,8 @@ import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -17,7 +16,6 @@ from toolkit.records import sets as records
 from toolkit.stages.context import Context
 from toolkit.stages.disk_quota import DiskUse
 from toolkit.storage.paths import check_writable, work_folder
-from toolkit.storage.threads import for_each
 
 Kind = Literal["per shard", "whole"]
 """Whether a stage makes something of each shard by itself, or of all shards together."""
@@ -180,7 +178,7 @@ class Declaration:
     Attributes:
         kind: Kind of the stage.
         progress: Function that yields the progress of each output, and None between batches of shards (see
-            `Look.batches`); it writes nothing.
+            `BATCH`); it writes nothing.
         check: Function that compares its section with sections before it and with the disk, adds its sets, and returns
             the plan of the section. Raises ConfigError, and writes nothing.
         look: Function that reads the section; returns the folder of the stage's records, and adds to the `Look`.
@@ -229,10 +227,7 @@ def check(context: Context) -> Checked:
 
 
 BATCH = 4096
-"""Shards that a stage inspects before the next one does."""
-
-T = TypeVar("T")
-R = TypeVar("R")
+"""Shards that a stage inspects, by `batches_of`, before it yields None and the next one does."""
 
 NOT_BEGUN = "not begun"
 """Why a shard is not done that was never made."""
@@ -292,16 +287,10 @@ class Look:
             rest, items = at_work.pop(name), [first[name]] if name in first else []
             for item in rest:
                 items += [item] if item else []
-                for other in at_work.keys() - first.keys() if item is None else ():
-                    if ahead := next(at_work[other], None):
+                for other in at_work if item is None else ():
+                    if other not in first and (ahead := next(at_work[other], None)):
                         first[other] = ahead
             yield name, stage.kind, items
-
-    def batches(self, function: Callable[[T], R], things: Iterable[T]) -> Iterator[list[tuple[T, R]]]:
-        """Yield batches of things with their results; a stage yields None after each (see `progress`)."""
-        rest = iter(things)
-        while batch := [*islice(rest, BATCH)]:
-            yield [*zip(batch, for_each(function, batch), strict=True)]
 
     def shards(self, dataset: Dataset) -> list[str]:
         """Return the shards of the run's share; none if all were mixed and deleted."""

@@ -74,15 +74,16 @@ class Listing(Mapping[str, Stat | None]):
             self._count, last = self._count + len(chunk), names[-1]
 
     def __getitem__(self, name: str) -> Stat | None:
-        number = bisect_right(self._firsts, name) - 1
-        if number < 0:
-            raise KeyError(name)
-        return self._recent(number)[name]
+        return self._files_near(name)[name]
 
     def stat(self, name: str) -> Stat | None:
         """Return the stat of a file; None if there is none. This is `get`, which makes an error for each such file."""
+        return self._files_near(name).get(name)
+
+    def _files_near(self, name: str) -> dict[str, Stat | None]:
+        """Return the files of the block of a name."""
         number = bisect_right(self._firsts, name) - 1
-        return self._recent(number).get(name) if number >= 0 else None
+        return self._recent(number) if number >= 0 else {}
 
     def __iter__(self) -> Iterator[str]:
         return chain.from_iterable(map(self._unpack, range(len(self._blocks))))

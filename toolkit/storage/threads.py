@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import copy_context
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.interrupts import check
@@ -19,7 +19,7 @@ REQUESTS = 16
 """Requests that are made at a time."""
 
 BATCH = 1 << 14
-"""Items of `results_of` whose results are in memory at a time."""
+"""Items whose results are in memory at a time, by default."""
 
 FEW = 4
 """Things for which no thread is begun."""
@@ -92,8 +92,13 @@ def for_each(function: Callable[[T], R], things: Iterable[T], *, always: bool = 
     return [results[number] for number in range(len(listed))]
 
 
-def results_of(function: Callable[[T], R], things: Iterable[T]) -> Iterator[tuple[T, R]]:
-    """Yield items with their results, in order; those of a batch are computed as by `for_each`."""
+def batches_of(function: Callable[[T], R], things: Iterable[T], size: int = BATCH) -> Iterator[list[tuple[T, R]]]:
+    """Yield items with their results, in order, so many at a time; they are computed as by `for_each`."""
     rest = iter(things)
-    while batch := [*islice(rest, BATCH)]:
-        yield from zip(batch, for_each(function, batch), strict=True)
+    while batch := [*islice(rest, size)]:
+        yield [*zip(batch, for_each(function, batch), strict=True)]
+
+
+def results_of(function: Callable[[T], R], things: Iterable[T]) -> Iterator[tuple[T, R]]:
+    """Yield items with their results, in order, computed in batches."""
+    return chain.from_iterable(batches_of(function, things))

@@ -151,11 +151,12 @@ def sign_shard(work: ShardToSign, report: Report) -> ShardDone:
     with Signing(work, todo) as signing, ExitStack() as stack:
         if signing.reads_documents:
             joiner = Joiner(whole, signing.keys, late=True)
-            for block in joint_blocks(whole, stack) if whole.sets else ():
-                documents, values = joiner.encoded(block, texts=signing.reads_texts)
-                signing.add(block.number, documents, values)
-                report(len(documents), block.documents.stored)
-            if not whole.sets:
+            if whole.sets:
+                for block in joint_blocks(whole, stack):
+                    documents, values = joiner.encoded(block, texts=signing.reads_texts)
+                    signing.add(block.number, documents, values)
+                    report(len(documents), block.documents.stored)
+            else:
                 _add_documents(signing, joiner, indexed, report)
         else:
             share = Share(report, indexed.rows, indexed.size)
