@@ -3,11 +3,14 @@
 import ast
 import importlib
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from toolkit.config.plugin_code import changes, code_of, code_of_module, digest_of_tree
+from toolkit.config.syntax_trees import parse_expression
 from toolkit.tag.tagger import TAGGERS
 
 TAGGER = '''"""Module."""
@@ -165,3 +168,20 @@ def test_what_is_not_known_is_not_compared() -> None:
     assert changes({}, {"a.py": "1"}) == []
     assert changes({"a.py": "1"}, {}) == []
     assert changes({"a.py": "1"}, {"b.py": "1"}) == ["a.py", "b.py"]
+
+
+def test_threads_make_trees_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPython 3.11 mixes up the depths of trees that are made at the same time, and raises a SystemError."""
+    making: list[str] = []
+
+    def parse(source: str, mode: str) -> ast.Expression:
+        making.append(source)
+        time.sleep(0.01)
+        assert making == [source]
+        making.clear()
+        return ast.Expression(ast.Name(source))
+
+    monkeypatch.setattr(ast, "parse", parse)
+    with ThreadPoolExecutor(4) as threads:
+        trees = threads.map(parse_expression, "abcd")
+        assert [tree.id for tree in trees if isinstance(tree, ast.Name)] == [*"abcd"]

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import xxhash
 
+from toolkit.config.syntax_trees import parse_module
 from toolkit.errors import ConfigError
 from toolkit.session import cached
 
@@ -81,7 +82,7 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 def _parsed(path: str) -> ast.Module:
     try:
         with open(path, "rb") as stream:
-            return ast.parse(stream.read(), path)
+            return parse_module(stream.read(), path)
     except (OSError, SyntaxError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: expected the code of a plugin, got: {error}") from None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NoReturn
 
+from toolkit.config.syntax_trees import parse_expression
 from toolkit.data.schema import (
     ANY,
     BOOL,
@@ -585,4 +586,4 @@ def _never_null(ops: Sequence[str], types: Sequence[Type]) -> list[bool]:
 
 
 def _names_in(text: str) -> set[str]:
-    return {node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)}
+    return {node.id for node in ast.walk(parse_expression(text)) if isinstance(node, ast.Name)}

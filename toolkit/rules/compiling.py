@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from toolkit import distribution
+from toolkit.config.syntax_trees import parse_expression
 from toolkit.data.schema import field_name, is_number
 
 
@@ -57,7 +58,7 @@ def fields_asked(codes: Iterable[str], document: str) -> set[str] | None:
         document: Variable that is the document.
     """
     result, left = set[str](), 0
-    for node in (node for code in codes for node in ast.walk(ast.parse(code, mode="eval"))):
+    for node in (node for code in codes for node in ast.walk(parse_expression(code))):
         match node:
             case ast.Call(ast.Attribute(ast.Name(name), "field"), [ast.Constant(str(of))]) if name == document:
                 result.add(of)

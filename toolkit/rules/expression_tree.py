@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from toolkit.config.syntax_trees import parse_expression
+
 
 class ExpressionError(Exception):
     """An error of an expression. The caller knows the file and the line."""
@@ -46,7 +48,7 @@ def parse(text: str) -> ast.expr:
         raise ExpressionError(f"expected an expression of at most {MAX_CHARS:,} characters, got {len(text):,}")
     excerpt = text if len(text) <= 200 else text[:200] + "…"
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = parse_expression(text.strip())
     except SyntaxError as error:
         raise ExpressionError(f"expected an expression, got {excerpt!r}{_way_out(text) or f': {error.msg}'}") from None
     except ValueError as error:  # a NUL among others
