@@ -21,7 +21,10 @@ def add(one: T, other: T) -> T:
     """
     if isinstance(one, dict) and isinstance(other, dict):
         for key, value in other.items():
-            one[key] = add(one[key], value) if key in one else copy.deepcopy(value)
+            if type(value) is type(mine := one.get(key)) is int:
+                one[key] = mine + value  # most are
+            else:
+                one[key] = add(mine, value) if key in one else copy.deepcopy(value)
     elif isinstance(one, list) and isinstance(other, list):
         one[:] = [a + b if type(a) is type(b) is int else add(a, b) for a, b in zip(one, other, strict=True)]
     elif isinstance(one, set) and isinstance(other, set):

@@ -11,7 +11,16 @@ import pytest
 
 from mixers.oscar import Oscar
 from tests.conftest import ROOT, Run
-from tests.pipeline.conftest import Project, read_bytes, sha256sum_accepts, strays, tree
+from tests.pipeline.conftest import (
+    Project,
+    attributes,
+    document,
+    read_bytes,
+    sha256sum_accepts,
+    strays,
+    tree,
+    write_rows,
+)
 
 PARTS = "*.jsonl.gz"
 
@@ -263,3 +272,18 @@ def test_standard_output_holds_the_result_and_standard_error_the_rest(pipeline: 
 
 def _times(root: Path) -> dict[str, int]:
     return {str(p.relative_to(root)): p.stat().st_mtime_ns for p in root.rglob("*") if p.is_file()}
+
+
+def test_rules_over_a_set_of_another_program_are_checked_before_anything_is_tagged(tmp_path: Path, run: Run) -> None:
+    """Where inputs are read first, their files may have other keys, and the mix checks them."""
+    project = Project(tmp_path, run, {"dataset": str(tmp_path / "data"), "tag": {"a": "length"}})
+    write_rows(project.documents / "s.jsonl", [document("1", "text", "s")])
+    write_rows(project.attributes / "ext" / "s.jsonl", [attributes("1", {"q": 1})])
+    rules = [{"keep": "quality > 0", "name": "good"}]
+    output = {"format": "dolma", "path": str(project.out)}
+    project.config["mix"] = {"attributes": ["a", "ext"], "rules": rules, "output": output}
+    for option in ((), ("--dry-run",)):
+        project("run", *option).fails(2, "rule 'good'", "'quality'")
+        assert [path.name for path in project.attributes.iterdir()] == ["ext"]
+    rules[0]["keep"] = "q > 0"
+    assert project.ok("run", "--json").json["mix"]["totals"]["kept"] == 1

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -40,6 +41,7 @@ from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound, unchanged_manifest
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.records import sets as records
+from toolkit.records.external_sets import ExternalContent
 from toolkit.rules import filters
 from toolkit.source import external_sets, resolve_sets
 from toolkit.stages.context import Context, all_values, failures
@@ -269,17 +271,26 @@ def check(context: Context, settings: MixSettings, planned: Mapping[str, records
     for stream in settings.streams:
         is_own = context.has_dataset and stream.dataset == context.dataset
         will_be = planned if is_own else {}
-        if not external_sets(stream, will_be):  # their types are known when they are read
-            to_be(context, settings, stream, will_be)
+        external = external_sets(stream, will_be)
+        if external and (context.share or (is_own and context.has("ingest"))):
+            continue  # files that are not there yet may have other keys; shares read their own files only
+        source = context.source_of(stream.dataset, context.mine(stream.dataset) if external else [])
+        contents, unreadable = source.external(external)
+        if not unreadable:  # or else the mix says what it cannot read
+            to_be(context, settings, stream, will_be, contents)
 
 
 def to_be(
-    context: Context, settings: MixSettings, stream: Stream, planned: Mapping[str, records.SetSchema]
+    context: Context,
+    settings: MixSettings,
+    stream: Stream,
+    planned: Mapping[str, records.SetSchema],
+    contents: Mapping[str, list[ExternalContent]] = MappingProxyType({}),
 ) -> ShardToMix:
     """Return how each shard of a stream will be mixed; its name is empty. Arguments and errors as of `check`."""
     is_own = context.has_dataset and stream.dataset == context.dataset
     stream = msgspec.structs.replace(stream, own=context.own_types_to_be() if is_own else None)
-    return unbound(context, settings, stream, resolve_sets(stream, planned, {})).bound(planned)
+    return unbound(context, settings, stream, resolve_sets(stream, planned, contents)).bound(planned)
 
 
 def unbound(context: Context, settings: MixSettings, stream: Stream, sets: list[JoinedSet]) -> ShardToMix:
