@@ -389,7 +389,7 @@ def test_an_output_is_published_and_fetched(mixed: Project) -> None:
     assert set(toolkit.publish(mixed.config, str(to)).became.values()) == {"there"}
     (path, *_) = parts = sorted(path for path in published.files if path.endswith(".gz"))
     assert len(parts) > 1
-    fetched = toolkit.fetch(to, "documents", to=got, most=(to / path).stat().st_size, storage={"give_up": "10s"})
+    fetched = toolkit.fetch(to, "documents", to=got, max=(to / path).stat().st_size, storage={"give_up": "10s"})
     assert (fetched.labels, fetched.files) == ({"documents": [path]}, {path: "fetched"})
     assert fetched.bytes == (got / path).stat().st_size
     assert str(fetched).endswith("all 1 match their checksums")
@@ -399,8 +399,8 @@ def test_an_output_is_published_and_fetched(mixed: Project) -> None:
 @pytest.mark.slow
 def test_what_is_wrong_is_raised(mixed: Project) -> None:
     to = mixed.root / "published"
-    with pytest.raises(toolkit.ConfigError, match="most: expected"):
-        toolkit.fetch(to, "documents", most="much")
+    with pytest.raises(toolkit.ConfigError, match="max: expected"):
+        toolkit.fetch(to, "documents", max="much")
     with pytest.raises(toolkit.ConfigError, match="--public: expected --to hf://"):
         toolkit.publish(mixed.out, to, public=True)
     part = next(mixed.out.rglob("*.gz"))

@@ -238,7 +238,7 @@ def test_a_checksum_file_has_its_own_bound(tmp_path: Path, run: Run, what: str) 
         assert ran.code == 0, ran.err
         return
     assert ran.code == 1
-    assert "fr/fr_sha256.txt: expected a checksum file of at most 1,000,000 bytes" in ran.err
+    assert "fr/fr_sha256.txt: expected a checksum file or manifest of at most 1,000,000 bytes" in ran.err
     assert "--max-list" in ran.err
 
 

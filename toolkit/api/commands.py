@@ -373,7 +373,7 @@ def fetch(
     label: str | Iterable[str],
     *,
     to: str | os.PathLike[str] | None = None,
-    most: str | int | None = None,
+    max: str | int | None = None,
     max_file: str | int | None = None,
     max_list: str | int = "64 MiB",
     dry_run: bool = False,
@@ -386,7 +386,7 @@ def fetch(
         release: a folder, ``s3://…``, ``http(s)://…`` or ``hf://datasets/USER/NAME``.
         label: a label, such as ``fr``, or several.
         to: Folder; by default it has the name of the release.
-        most: Largest number of stored bytes of each label, such as ``"2GB"``.
+        max: Largest number of stored bytes of each label, such as ``"2GB"``.
         max_file: Largest size of a file; by default the announced one, or 4 GiB.
         max_list: Largest size of a checksum file or a manifest.
         dry_run: True to list the parts only.

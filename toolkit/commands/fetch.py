@@ -47,7 +47,7 @@ class Options(Common, frozen=True, kw_only=True):
     Attributes:
         targets: a published output: a folder, s3://…, http(s)://… or hf://datasets/USER/NAME; storage.KEY=VALUE
         label: a label to fetch, such as fr; may be repeated
-        most: the most stored bytes of each label: 2GB, 500MB; only whole parts are fetched
+        max: the most stored bytes of each label: 2GB, 500MB; only whole parts are fetched
         max_file: the most stored bytes of each file; by default those that are announced, or 4 GiB where none are
         max_list: the most bytes of a checksum file or manifest
         to: the folder to write in; by default one here, with the name of the release
@@ -62,7 +62,7 @@ class Options(Common, frozen=True, kw_only=True):
 
     targets: Annotated[tuple[str, ...], Words("RELEASE")] = ()
     label: Annotated[tuple[str, ...], Flag(metavar="LABEL")] = ()
-    most: Annotated[Size | None, Flag("--max", metavar="SIZE", parse=_size)] = None
+    max: Annotated[Size | None, Flag(metavar="SIZE", parse=_size)] = None
     max_file: Annotated[Size | None, Flag(metavar="SIZE", parse=_size)] = None
     max_list: Annotated[Size, Flag(metavar="SIZE", parse=_size)] = MOST_LISTED
     to: Annotated[str | None, Flag(metavar="FOLDER")] = None
@@ -90,7 +90,7 @@ def run(context: Context, options: Options) -> Outcome:
     chosen: dict[str, list[ReleasePart]] = {}
     rows = [["label", "parts", "of", "bytes", "of"]]
     for label, release_parts in parts.items():
-        chosen[label] = target.with_those_there(release_parts, len(first_parts(label, release_parts, options.most)))
+        chosen[label] = target.with_those_there(release_parts, len(first_parts(label, release_parts, options.max)))
         sizes = [sum(part.size for part in parts) for parts in (chosen[label], release_parts)]
         rows.append([label, str(len(chosen[label])), str(len(release_parts)), f"{sizes[0]:,}", f"{sizes[1]:,}"])
     files = {file.path: file for parts in chosen.values() for part in parts for file in part.files}

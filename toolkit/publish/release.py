@@ -238,7 +238,7 @@ class Release:
                 data += piece
                 pace.check(len(piece))
                 if len(data) > self._most_listed:
-                    message = f"expected a checksum file of at most {self._most_listed:,} bytes, got a longer one"
+                    message = f"expected a checksum file or manifest of at most {self._most_listed:,} bytes, got more"
                     raise DataError(f"{message}; raise --max-list if this one is right", path=path)
         return data
 
