@@ -428,6 +428,20 @@ def test_another_condition_is_another_dataset_or_replaces_it(project: Project, c
     assert len(documents(project)) == 3
 
 
+def test_packs_of_a_smaller_selection_are_named_when_their_documents_go(project: Project, crawl: Crawl) -> None:
+    some = entry(crawl.root, where='"deu" in content_languages', pack="10 kB")
+    project.ingest(some).succeeds()
+    number = len(tree(project.documents))
+    project.config["ingest"] = [some | {"max_documents": 3}]
+    result = project.ok("ingest", "--json").json
+    assert len(documents(project)) == 3
+    assert [path.rpartition("#")[2] for path in result["lost"]] == [f"warc-{n:05}" for n in range(1, number)]
+    project.config["ingest"] = [some]
+    assert project.ok("ingest", "--json").json["lost"] == []
+    project.config["ingest"] = [some | {"max_documents": 3}]
+    assert "#warc-00001" in project.ok("ingest").out
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_runs_that_are_killed_at_random_end_with_the_same_bytes(
     seed: int, project: Project, crawl: Crawl, whole: dict[str, bytes]

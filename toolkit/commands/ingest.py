@@ -236,7 +236,7 @@ class IngestResult(CommandResult, kw_only=True):
         done, skipped: Number of inputs that are ingested, and of those among them that were before.
         failed: Messages of inputs that failed.
         gone: Inputs of earlier runs that are not among these; their documents stay.
-        lost: Inputs of packs that are not there any more; their documents have gone.
+        lost: Inputs of packs, and packs of selected pages, that are not there any more; their documents have gone.
         rejected: Entries of which too much was rejected.
         counts: Number of documents, and of items that were left out, by reason.
         salvaged: Remarks on damaged inputs, of which a part was read.
@@ -381,7 +381,7 @@ def run(
         text += f"inputs of earlier runs that are not among these: {few(missing)}; their documents stay, "
         text += f"`toolkit clean --forget {former[missing[0]]}` deletes those of {missing[0]}\n"
     if lost:
-        text += f"inputs of packs that are not there any more: {few(lost)}; their documents have gone\n"
+        text += f"packs, or inputs of packs, that are not there any more: {few(lost)}; their documents have gone\n"
     outcome = Outcome(
         text=text + (table(rows, right=[1]) if counts else ""),
         data=data,

@@ -259,7 +259,7 @@ def _reselection(name: str, input_record: InputRecord | None, works: Iterable[In
 def removed_inputs(
     works: Iterable[InputToIngest], planned: Sequence[InputToIngest], former: Iterable[SupersededInput]
 ) -> list[str]:
-    """Return the paths of removed inputs of packs, sorted: others of their pack stay.
+    """Return the paths of removed inputs, sorted: of packs, and of earlier selections of pages. Their documents go.
 
     Args:
         works: Works of the run.
@@ -267,9 +267,10 @@ def removed_inputs(
         former: Inputs and packs superseded by the works.
     """
     keys = {file.key for work in planned for file in work.files}
-    packs = [ingested.load(work.dataset, work.key) for work in works if work.is_pack]
-    records = [record for record in (*packs, *(item.record for item in former)) if record]
-    return sorted(input_.input for record in records for input_ in record.inputs if input_.key not in keys)
+    packs = [(work.key, ingested.load(work.dataset, work.key)) for work in works if work.is_pack]
+    records = [*packs, *((item.key, item.record) for item in former)]
+    paths = {key: path for name, record in records if record for key, path in record.paths_by_key(name).items()}
+    return sorted(path for key, path in paths.items() if key not in keys)
 
 
 def forget_superseded(former: Iterable[SupersededInput], dataset: Dataset) -> None:

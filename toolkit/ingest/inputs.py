@@ -105,7 +105,7 @@ def inputs_gone(works: Iterable[InputToIngest], dataset: Dataset) -> dict[str, s
     return {
         path: key
         for key, record in inputs.items()
-        for name, path in [(input_.key, input_.input) for input_ in record.inputs] or [(key, record.input)]
+        for name, path in record.paths_by_key(key).items()
         if name not in keys
     }
 

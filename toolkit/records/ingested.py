@@ -89,6 +89,10 @@ class InputRecord(Artifact, frozen=True, kw_only=True):
         """Return the paths of the inputs, in the order of their documents."""
         return [input_.input for input_ in self.inputs] or [self.input]
 
+    def paths_by_key(self, key: str) -> dict[str, str]:
+        """Return the paths of the inputs by their keys; `key` is that of the record."""
+        return {input_.key: input_.input for input_ in self.inputs} or {key: self.input}
+
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """An unfinished attempt at an input, with its possible shards.
