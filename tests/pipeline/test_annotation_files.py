@@ -111,6 +111,14 @@ def test_a_set_goes_back_into_files_one_for_each_raw_file(annotated: Path, tmp_p
     (tmp_path / "out/generated_annotations/2014-41/de/00000__annotations_org--model-7B_edu_en.jsonl").unlink()
     again = run("annotate", "-c", annotated, "--from", "scores-0", "--output", tmp_path / "out", "--json")
     assert (again.json["files"], again.json["written"]) == (2, 1)
+    other = ("--from", "scores-0.annotation.valid", "--output", tmp_path / "out")
+    run("annotate", "-c", annotated, *other).fails(2, "expected a new folder, or one that", "got one with scores-0;")
+    moved = tmp_path / "other.yaml"
+    moved.write_text(annotated.read_text().replace("/data\n", "/data2\n").replace("source: cc", "source: cc2"))
+    for command in ("ingest", "align"):
+        assert run(command, "-c", moved).code == 0
+    options = ("--from", "scores-0", "--output", tmp_path / "out")
+    run("annotate", "-c", moved, *options).fails(2, f"or what was made from {tmp_path}/data2, got what was made from")
     assert written(tmp_path / "out/generated_annotations") == found
     before = attributes(tmp_path, "scores-0")
     path = config(tmp_path, "scores-1: {from: out, format: annotations, labels: [0, 1, 2, 3, 4, 5]}")

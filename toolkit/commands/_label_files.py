@@ -19,7 +19,7 @@ from toolkit.learn.evaluate.predictions import Question, ShardQuestions
 from toolkit.learn.labelling import Names, origins
 from toolkit.mix.join import JoinedShard
 from toolkit.plugins import default_name
-from toolkit.records import sets
+from toolkit.records import origins as datasets, sets
 from toolkit.stages.context import Context, Outcome, failures, show_plan
 from toolkit.storage import json_files, outputs, paths, store
 
@@ -142,10 +142,17 @@ class FileOptions(Stage, frozen=True, kw_only=True):
             )
 
 
-class Experiment(msgspec.Struct, frozen=True):
-    """The mark of an experiment of ours."""
+class Experiment(msgspec.Struct, frozen=True, kw_only=True):
+    """The mark of an experiment of ours.
 
-    version: int = 1
+    Attributes:
+        values: Values in its files, as `--from` names them.
+        origin: Dataset of the values.
+    """
+
+    version: int = 2
+    values: str
+    origin: datasets.Origin
 
 
 def write(context: Context, options: FileOptions) -> Outcome:
@@ -209,14 +216,18 @@ def _experiment(
     if paths.exists(output) and not paths.is_folder(output):
         raise ConfigError(f"--output {output}: expected a folder, new or existing, got a file")
     marker = paths.join(output, paths.BOOKKEEPING, "experiment.json")
-    is_ours = paths.exists(marker)
-    if not is_ours and not options.overwrite and paths.is_folder(paths.join(output, annotations.FOLDER)):
-        message = f"--output {output}: expected a new folder, or one that this command has written, got another"
-        raise ConfigError(f"{message}; choose another one, or add --overwrite")
+    before = json_files.load(marker, Experiment)
+    experiment = Experiment(values=value.text, origin=datasets.origin_of([dataset]))
+    if not options.overwrite and paths.is_folder(paths.join(output, annotations.FOLDER)):
+        if before is None or before.values != experiment.values:
+            message = f"--output {output}: expected a new folder, or one that this command has written"
+            message += f", got one with {before.values}" if before else ", got another"
+            raise ConfigError(f"{message}; choose another one, or add --overwrite")
+        datasets.check(f"--output {output}", before.origin, experiment.origin, "its files", overwrite=False)
     context.sweep(output)
     with context.lease(paths.join(output, paths.BOOKKEEPING), output, {}):
-        if not is_ours:
-            json_files.save(marker, Experiment())
+        if before != experiment:
+            json_files.save(marker, experiment)
         results = context.run(
             "writing the output", labelling.write_files, [Task(files.files[0].path, files) for files in todo], "files"
         )
