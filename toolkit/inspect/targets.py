@@ -72,9 +72,17 @@ def expected(path: str) -> Target:
     Raises:
         ConfigError: if nothing is there that has documents.
     """
-    target = target_of(path)
+    target, got = target_of(path), ""
     if target is None:
-        raise ConfigError(f"{path}: expected a dataset, an output or files of documents, got none there{not_in(path)}")
+        got = f"none there{not_in(path)}"
+    elif target.kind == "documents":
+        home = home_of(path)
+        if home.kind == "dataset" and not home.name(path).startswith("documents"):
+            got = f"attributes of the dataset {home.root}: name that"
+        elif target.is_file and is_description(target.files[0]):
+            got = f"a description: name its folder, {target.folder}"
+    if target is None or got:
+        raise ConfigError(f"{path}: expected a dataset, an output or files of documents, got {got}")
     return target
 
 
