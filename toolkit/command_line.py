@@ -214,8 +214,6 @@ class Looking(Options, frozen=True, kw_only=True):
     Attributes:
         config: the configuration (YAML), if you give no path
         targets: paths; settings, which override those of the file
-        text_field: text column of external JSON Lines or Parquet files
-        id_field: id column of these files, with --text-field
 
     Raises:
         ConfigError: if there is neither.
@@ -223,12 +221,28 @@ class Looking(Options, frozen=True, kw_only=True):
 
     config: Annotated[str | None, Flag("-c", "--config", metavar="FILE")] = None
     targets: Annotated[tuple[str, ...], Words()] = ()
-    text_field: Annotated[str | None, Flag(metavar="NAME")] = None
-    id_field: Annotated[str | None, Flag(metavar="NAME")] = None
 
     def __post_init__(self) -> None:
         if not self.targets and self.config is None:
             raise ConfigError("expected a path, or a configuration (-c FILE)")
+
+
+class Inspecting(Looking, frozen=True, kw_only=True):
+    """Options of commands on rows, also of external files.
+
+    Attributes:
+        text_field: text column of external JSON Lines or Parquet files
+        id_field: id column of these files, with --text-field
+
+    Raises:
+        ConfigError: if they do not go together.
+    """
+
+    text_field: Annotated[str | None, Flag(metavar="NAME")] = None
+    id_field: Annotated[str | None, Flag(metavar="NAME")] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.text_field is not None and not self.targets:
             raise ConfigError("expected a path with --text-field, got none")
         if self.id_field is not None and self.text_field is None:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from toolkit.command_line import Flag, Looking, Words
+from toolkit.command_line import Flag, Inspecting, Words
 from toolkit.commands import _sections as sections
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
@@ -31,7 +31,7 @@ from toolkit.validate.file_checks import ValidateJob, check_aligned
 W = TypeVar("W", ScanJob, SplitJob, ValidateJob)
 
 
-class DescriptionOptions(Looking, frozen=True, kw_only=True):
+class DescriptionOptions(Inspecting, frozen=True, kw_only=True):
     """Options of commands for descriptions of a dataset or an output.
 
     Attributes:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Flag, Limited, Looking, Words, absent
+from toolkit.command_line import CommandResult, Flag, Inspecting, Limited, Words, absent
 from toolkit.commands import _tracing as tracing
 from toolkit.commands._tracing import first_documents, show_document, show_preview
 from toolkit.data import row_index
@@ -53,7 +53,7 @@ class InputHead(CommandResult, kw_only=True):
     first: list[Preview]
 
 
-class Options(Looking, Limited, frozen=True, kw_only=True):
+class Options(Inspecting, Limited, frozen=True, kw_only=True):
     """Options of ``toolkit head``.
 
     Attributes:

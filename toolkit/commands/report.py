@@ -322,8 +322,6 @@ class Options(Looking, Limited, frozen=True, kw_only=True):
         super().__post_init__()
         if self.output and not self.output.endswith(SUFFIXES):
             raise ConfigError(f"--output {self.output}: expected a file that ends in {' or '.join(SUFFIXES)}")
-        if self.text_field is not None:
-            raise ConfigError("expected a configuration, or an output, without --text-field: a report is on a mix")
         if self.config is None and (self.limit is not None or len(self.targets) + (self.compare is not None) > 2):
             message = "--limit only with a configuration" if self.limit is not None else "one path, or two"
             raise ConfigError(f"expected {message}, got {' '.join(self.targets)}; -c names a configuration")

@@ -16,7 +16,7 @@ from toolkit.aggregate.distributions import Distribution, leaves, merge_labels
 from toolkit.aggregate.histogram import Histogram, merged
 from toolkit.aggregate.tables import LengthsByLabel
 from toolkit.aggregate.thresholds import thresholds
-from toolkit.command_line import CommandResult, FailedResult, Flag, Limited, Looking, Words, absent
+from toolkit.command_line import CommandResult, FailedResult, Flag, Inspecting, Limited, Words, absent
 from toolkit.commands import _sections as sections
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, amount, did_you_mean
@@ -87,7 +87,7 @@ class Statistics(CommandResult, kw_only=True):
     rejected: dict[str, int]
 
 
-class Options(Looking, Limited, frozen=True, kw_only=True):
+class Options(Inspecting, Limited, frozen=True, kw_only=True):
     """Options of ``toolkit stats``.
 
     Attributes:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from toolkit.command_line import CommandResult, Flag, Limited, Looking, Shared, Words
+from toolkit.command_line import CommandResult, Flag, Inspecting, Limited, Shared, Words
 from toolkit.commands import _mix_preparation as preparation, _sections as sections
 from toolkit.commands._description import ScanCache, describer
 from toolkit.commands.dedup import plan_of
@@ -58,7 +58,7 @@ class Validation(CommandResult, kw_only=True):
         return [finding for finding in self.findings if finding.severity != "advice"]
 
 
-class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
+class Options(Inspecting, Shared, Limited, frozen=True, kw_only=True):
     """Options of ``toolkit validate``.
 
     Attributes:
@@ -79,7 +79,7 @@ class Options(Looking, Shared, Limited, frozen=True, kw_only=True):
     labels: Annotated[Literal["known", "any"], Flag()] = "known"
 
     def __post_init__(self) -> None:
-        Looking.__post_init__(self)
+        Inspecting.__post_init__(self)
         if self.lock is None:
             return
         if (self.first or self.limit or self.shard) is not None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import Flag, Limited, Looking
+from toolkit.command_line import Flag, Inspecting, Limited
 from toolkit.commands import _mix_preparation as preparation, _sections as sections, _tracing as tracing
 from toolkit.commands.trace import tokens_of
 from toolkit.config.settings import ConfigNode
@@ -156,7 +156,7 @@ VERDICT = "verdict=keep,drop"
 """The default question about documents."""
 
 
-class Options(Looking, Limited, frozen=True, kw_only=True):
+class Options(Inspecting, Limited, frozen=True, kw_only=True):
     """Options of ``toolkit view``.
 
     Attributes:
