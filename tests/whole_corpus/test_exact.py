@@ -298,6 +298,17 @@ def test_digests_of_fates_do_not_depend_on_partitions(
     assert found[0] == found[1]
 
 
+ODD_NAMES = ["", "}", '"}', '","id":"', '{"source":"', '","', "\\", "\n", "é"]
+
+
+def test_names_may_have_in_them_what_stands_between_names(tmp_path: Path) -> None:
+    names = [[source, id] for source, id in itertools.product(ODD_NAMES, ODD_NAMES)]
+    rows = [{"source": source, "id": id, "text": f"{i}"} for i, (source, id) in enumerate(names)]
+    rows += [{"source": "copy", "id": f"{i}", "text": f"{i}"} for i in range(len(names))]
+    values = make(write_shards(tmp_path, {"a.jsonl.gz": rows}), {"exact-0": {"kind": "exact"}}).values["a.jsonl.gz"]
+    assert [value["duplicate_of"] for value in values] == [*[None] * len(names), *names]
+
+
 def fate(values: list[Any]) -> list[Any]:
     """The values without the number of copies, which grows."""
     return [{key: found for key, found in value.items() if key != "copies"} for value in values]

@@ -239,12 +239,13 @@ def write_shard(work: SetWriteTask, report: Report) -> ShardDone:
         type_ = schema.from_annotation(entry.configured().value_type(), entry.place)
         values = _in_whole(values, edits_of(signed), type_) if schema.has_spans(type_) else values
     names = names_of(signed.folder, shard)
-    middle = b',"attributes":{' + _ENCODER.encode(entry.key) + b":"
+    before, behind = b',"attributes":{' + _ENCODER.encode(entry.key) + b":", b"}}"
     share = Share(report, record.rows, record.input.size)
     with outputs.RowOutput(path) as output:
         while some := [*islice(values, _ROWS)]:
-            encoded = zip(islice(names, len(some)), _ENCODER.encode_lines(some).split(b"\n")[:-1], strict=True)
-            output.write_rows([b"%b%b%b}}" % (name[:-1], middle, value) for name, value in encoded])
+            encoded = before + _ENCODER.encode_lines(some)[:-1].replace(b"\n", behind + b"\n" + before) + behind
+            rows = zip(islice(names, len(some)), encoded.split(b"\n"), strict=True)
+            output.write_rows([name[:-1] + value for name, value in rows])
             share(len(some))
         if output.rows != record.rows:
             raise DataError(f"expected {record.rows} rows, got {output.rows}; run `toolkit dedup`", path=path)

@@ -8,7 +8,7 @@ partitions gives the same. What is found is written partition by partition, with
 """
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import NamedTuple
 
 import msgspec
@@ -302,29 +302,23 @@ def _bits(folder: str, run: int, row: int) -> Array:
 _NUMBER = exact_runs.FIRST - 1
 
 
-_ABSENT = msgspec.Raw(b'{"duplicate_of":null,"copies":0}')
-_ALONE = msgspec.Raw(b'{"duplicate_of":null,"copies":1}')
-
-
 def values_of_documents(signed: SignedShard, folder: str) -> Iterator[msgspec.Raw]:
     """Yield ``{"duplicate_of", "copies"}`` of each document."""
     whole, places = parts_of(folder, signed.number)
     for place in places:
-        copied: dict[int, tuple[int, int, bytes]] = {}
+        values = {exact_runs.ABSENT: _value(b"null", 0)}
         for section in gather_sections(folder, _SECTIONS, place):
             *columns, names = msgspec.msgpack.decode(section, type=tuple[bytes, bytes, bytes, list[bytes]])
-            typed = zip(columns, ("<u4", "<u4", "u1"), strict=True)
-            keys, copies, stays = (np.frombuffer(column, dtype=type_).tolist() for column, type_ in typed)
-            copied.update(zip(keys, zip(copies, stays, names, strict=True), strict=True))
-        for item in whole.runs[place].items().tolist():
-            if item == exact_runs.ABSENT:
-                yield _ABSENT
-            elif (copy := copied.get(item & _NUMBER)) is None:
-                yield _ALONE
-            else:
-                count, is_here, name = copy
-                of = b"null" if is_here and item & exact_runs.FIRST else name
-                yield msgspec.Raw(b'{"duplicate_of":%b,"copies":%d}' % (of, count))
+            typed = map(np.frombuffer, columns, ("<u4", "<u4", "u1"))
+            for key, copies, is_here, name in zip(*(column.tolist() for column in typed), names, strict=True):
+                values[key] = values[key | exact_runs.FIRST] = _value(name, copies)
+                if is_here:
+                    values[key | exact_runs.FIRST] = _value(b"null", copies)
+        yield from map(values.get, whole.runs[place].items().tolist(), repeat(_value(b"null", 1)))
+
+
+def _value(name: bytes, copies: int) -> msgspec.Raw:
+    return msgspec.Raw(b'{"duplicate_of":%b,"copies":%d}' % (name, copies))
 
 
 def values_of_pieces(signed: SignedShard, folder: str, length: int = 1) -> Iterator[msgspec.Raw]:

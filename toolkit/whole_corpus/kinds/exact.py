@@ -177,11 +177,11 @@ class _HashSigner(Signer):
         if not is_whole:
             self._runs.add_block(hashes, pieces, ranks)
             return
-        names = [name[11:-2].replace(b'","id":"', b'","', 1) for name in block.names]
+        named = b"\n".join([*block.names, b""]).replace(b'{"source":"', b'["').replace(b'","id":"', b'","')
+        names = named.replace(b'"}\n', b'"]\n').split(b"\n")[:-1]  # no quote in a name is without a backslash
         if block.places:
-            places = (_ENCODER.encode(place)[1:-1] for place in block.places)
-            names = [b'%b","%b' % item for item in zip(names, places, strict=True)]
-        self._runs.add_documents(hashes, pieces.compared, ranks, [b'["%b"]' % name for name in names])
+            names = [b"%b,%b]" % (n[:-1], _ENCODER.encode(p)) for n, p in zip(names, block.places, strict=True)]
+        self._runs.add_documents(hashes, pieces.compared, ranks, names)
 
     def _texts(self, block: TextBlock) -> list[bytes] | None:
         """Return the compared texts, empty for none; None for those of the documents."""
