@@ -28,12 +28,12 @@ from toolkit.data.documents import (
 )
 from toolkit.data.in_place import IndexRow
 from toolkit.data.metadata_fields import paths_in
-from toolkit.data.row_index import ShardState, current, indexing
+from toolkit.data.row_index import Indexing, ShardState, current, indexing
 from toolkit.errors import DataError
 from toolkit.execution.blocks import Block, in_blocks
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import ShardDone, ShardWork, shard_tasks
-from toolkit.execution.progress import Share
+from toolkit.execution.progress import Position, Share
 from toolkit.mix.join import JoinedShard, Joiner, JointBlock, RowDecoder, at_document, inputs_of, joint_blocks
 from toolkit.records.sets import ShardAttributes
 from toolkit.records.takedown import takedown_of
@@ -137,74 +137,78 @@ def sign_shard(work: ShardToSign, report: Report) -> ShardDone:
         DataError: if documents, or attributes that are read, are not what they should be; nothing was written.
     """
     dataset, shard = work.dataset, work.shard
-    current_documents = current(dataset, shard)
-    todo = outdated(work, current_documents, learn=True)
+    indexed, digests = current(dataset, shard), dict[str, str]()
+    todo = outdated(work, indexed, learn=True)
     if not todo:
-        assert current_documents
-        report(current_documents.rows, 0)
-        return ShardDone(shard=shard, documents=current_documents.rows)
+        assert indexed
+        report(indexed.rows, 0)
+        return ShardDone(shard=shard, documents=indexed.rows)
     whole = _joined(work, todo)
-    if current_documents is None and not whole.sets:
-        return _sign_new(work, todo, report)
-    indexed, digests = inputs_of(whole, learn=True)
-    before = stat(whole.path)
-    with Signing(work, todo) as signing, ExitStack() as stack:
-        if signing.reads_documents:
-            joiner = Joiner(whole, signing.keys, late=True)
-            if whole.sets:
-                for block in joint_blocks(whole, stack):
-                    documents, values = joiner.encoded(block, texts=signing.reads_texts)
-                    signing.add(block.number, documents, values)
-                    report(len(documents), block.documents.stored)
-            else:
-                _add_documents(signing, joiner, indexed, report)
-        else:
-            share = Share(report, indexed.rows, indexed.size)
-            for first, documents, values in _without_documents(whole, signing.keys, stack):
-                signing.add(first, documents, values)
-                share(len(documents))
+    if indexed or whole.sets:
+        indexed, digests = inputs_of(whole, learn=True)
+    with Signing(work, todo) as signing:
+        with ExitStack() as stack:
+            index = indexed or stack.enter_context(indexing(dataset, shard, work.max_document_bytes))
+            for block in _blocks(signing, index, report, stack):
+                signing.add(*block)
         signing.finish()
-    version_read(whole.path, before, indexed.content)
-    signing.record(indexed, digests)
-    return ShardDone(shard=shard, documents=indexed.rows, written=todo)
+    state_of_all = index.state if isinstance(index, Indexing) else index
+    signing.record(state_of_all, digests)
+    return ShardDone(shard=shard, documents=state_of_all.rows, written=todo)
 
 
-def _add_documents(signing: "Signing", joiner: Joiner, indexed: ShardState, report: Report) -> None:
-    """Sign the documents of an indexed shard without sets.
+_Rows = tuple[int, Batch, Sequence[list[Any]], Sequence[bytes] | None]
+"""Arguments of `Signing.add`; names are there if the index proves the rows, which then need no parser of JSON."""
+
+
+def _blocks(signing: "Signing", index: ShardState | Indexing, report: Report, stack: ExitStack) -> Iterator[_Rows]:
+    """Yield a shard's documents, and report them after their use.
+
+    Args:
+        signing: Signatures that are made of them.
+        index: State of documents that have been indexed; of new ones the index, which is made meanwhile.
+        report: Report of the task.
+        stack: Stack that closes the files.
 
     Raises:
-        DataError: if they are not those that were indexed.
+        DataError: if documents or attributes are not what they should be, or not what was indexed.
     """
-    whole, stored = signing.whole, 0
-    with whole.dataset.lines(whole.shard, whole.max_document_bytes, digest=True) as lines:
-        for rows in lines.joined():
+    whole, first = signing.whole, 0
+    joiner, before = Joiner(whole, signing.keys, late=True), stat(whole.path)
+    if isinstance(index, Indexing):
+        for block in in_blocks(index.lines, index.lines.stored):
+            rows, texts = _rows_to_index(block)
+            documents = Batch(index.documents(rows), texts)
+            yield first, documents, [[] for _ in documents], None
+            first += len(documents)
+            report(len(documents), block.stored)
+        return
+    if not signing.reads_documents:
+        share = Share(report, index.rows, index.size)
+        for documents, values in _without_documents(whole, signing.keys, stack):
+            yield first, documents, values, None
+            first += len(documents)
+            share(len(documents))
+    elif whole.sets:
+        for joint in joint_blocks(whole, stack):
+            documents, values = joiner.encoded(joint, texts=signing.reads_texts)
+            yield joint.number, documents, values, None
+            report(len(documents), joint.documents.stored)
+    else:
+        lines = stack.enter_context(whole.dataset.lines(whole.shard, whole.max_document_bytes, digest=True))
+        position = Position(report, lines.stored)
+        for data in lines.joined():
             names = None
-            if plain := documents_in(rows):
-                names, texts = plain
-                documents, values = Batch(LateDocuments(rows, len(names)), texts), [list[Any]()] * len(names)
+            if plain := documents_in(data):
+                names, decoded_texts = plain
+                documents, values = Batch(LateDocuments(data, len(names)), decoded_texts), [list[Any]()] * len(names)
             else:
-                documents, values = joiner.encoded(JointBlock(lines.number, Block(rows.split(b"\n")), []))
-            signing.add(lines.number, documents, values, names)
+                documents, values = joiner.encoded(JointBlock(lines.number, Block(data.split(b"\n")), []))
+            yield lines.number, documents, values, names
             lines.number += len(documents)
-            report(len(documents), lines.stored() - stored)
-            stored = lines.stored()
-    row_index.check_content(whole.dataset, whole.shard, indexed, lines.content)
-
-
-def _sign_new(work: ShardToSign, todo: list[str], report: Report) -> ShardDone:
-    """Sign documents without sets while they are indexed, in one reading."""
-    rows = 0
-    with Signing(work, todo) as signing:
-        with indexing(work.dataset, work.shard, work.max_document_bytes) as index:
-            for block in in_blocks(index.lines, index.lines.stored):
-                lines, texts = _rows_to_index(block)
-                documents = Batch(index.documents(lines), texts)
-                signing.add(rows, documents, [[] for _ in documents])
-                rows += len(documents)
-                report(len(documents), block.stored)
-        signing.finish()
-    signing.record(index.state, {})
-    return ShardDone(shard=work.shard, documents=rows, written=todo)
+            position(len(documents))
+        row_index.check_content(whole.dataset, whole.shard, index, lines.content)
+    version_read(whole.path, before, index.content)
 
 
 class _PlainRow(LateRow, forbid_unknown_fields=True):
@@ -231,10 +235,8 @@ def _rows_to_index(block: Block) -> tuple[Iterable[bytes], DecodedTexts | None]:
     ], texts
 
 
-def _without_documents(
-    work: JoinedShard, keys: set[str], stack: ExitStack
-) -> Iterator[tuple[int, Batch, list[list[Any]]]]:
-    """Yield row offsets, documents without texts, and values of all sets."""
+def _without_documents(work: JoinedShard, keys: set[str], stack: ExitStack) -> Iterator[tuple[Batch, list[list[Any]]]]:
+    """Yield documents without texts, and values of all sets."""
     from toolkit.mix.effects.preview import indexed_rows  # which needs much
 
     names = next(i for i, joined in enumerate(work.sets) if joined.ours)
@@ -243,11 +245,9 @@ def _without_documents(
         indexed_rows(work, joined, decoder.decoder, row_index.read(work.dataset, work.shard, _ROWS), stack)
         for joined, decoder in zip(work.sets, decoders, strict=True)
     ]
-    first = 0
     for rows in zip(*blocks, strict=True):
         columns = [decoder.columns(row) for decoder, row in zip(decoders, rows, strict=True)]
-        yield first, Batch(rows[names]), [[*values] for values in zip(*columns, strict=True)]
-        first += len(rows[names])
+        yield Batch(rows[names]), [[*values] for values in zip(*columns, strict=True)]
 
 
 def _joined(work: ShardToSign, todo: Sequence[str]) -> JoinedShard:
