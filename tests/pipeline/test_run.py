@@ -3,6 +3,8 @@
 import json
 import shutil
 import subprocess
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,10 @@ from tests.pipeline.conftest import (
     tree,
     write_rows,
 )
+from toolkit.records import ingested
+from toolkit.storage import record_log
+from toolkit.storage.json_files import decode
+from toolkit.storage.record_log import RecordLog
 
 PARTS = "*.jsonl.gz"
 
@@ -88,6 +94,38 @@ def test_a_second_run_does_nothing_and_says_so(pipeline: Project) -> None:
     assert found["ingest"]["skipped"] == 2
     assert set(found["tag"]["written"].values()) == {0}
     assert found["mix"]["already"] is True
+
+
+def test_a_second_run_asks_about_each_input_and_shard_a_few_times(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: Counter[str] = Counter()
+
+    def counting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any) -> Any:
+            counts[name] += 1
+            return function(*arguments)
+
+        return counted
+
+    monkeypatch.setattr(RecordLog, "_read", counting("logs", RecordLog._read))
+    monkeypatch.setattr(ingested, "decode", counting("scanned", decode))
+    monkeypatch.setattr(record_log, "decode", counting("loaded", decode))
+
+    def asked(inputs: range) -> Counter[str]:
+        for i in inputs:
+            write_rows(project.root / f"in/{i:03}.jsonl", [document(f"{i}", "text")])
+        project.config["ingest"] = {"format": "jsonl", "from": str(project.root / "in/*.jsonl"), "source": "s"}
+        project.config["tag"] = {"shape-0": "line_shape", "noise-0": "noise"}
+        project.mixes({"drop": "line_shape.lines > 5"}, attributes=["shape-0", "noise-0"])
+        project.ok("run")
+        counts.clear()
+        project.ok("run")
+        return counts.copy()
+
+    few, many = asked(range(3)), asked(range(3, 13))
+    assert (few["logs"], many["logs"]) == (2, 2)  # of the inputs and of the dataset
+    assert {name: (many[name] - few[name]) / 10 for name in ("scanned", "loaded")} == {"scanned": 4, "loaded": 8}
 
 
 def test_single_commands_give_what_run_gives(pipeline: Project, tmp_path: Path, run: Run) -> None:

@@ -321,7 +321,7 @@ def prepare(context: Context, settings: MixSettings) -> PreparedMix:
 
 def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None:
     shards, notes = context.shards(stream.dataset, judges=True)
-    listed = context.mine(stream.dataset)
+    listed = context.checked_shards(stream.dataset).names
     prepared.shards += len(listed)
     if notes not in prepared.notes:  # of another stream of the same dataset
         prepared.notes += notes

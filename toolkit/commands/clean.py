@@ -103,7 +103,7 @@ def _forget(context: Context, options: Options) -> Outcome:
         existing: list[str] = []
         with suppress(NothingThere):
             existing = dataset.shards()
-        lost = lost_shards(dataset, existing, ingested_inputs)
+        lost = lost_shards(dataset, existing, ingested_inputs.items())
         if unknown := [
             name for name in options.forget if not (name in ingested_inputs or name in lost or name in sets)
         ]:

@@ -175,7 +175,7 @@ def _lost(look: Look) -> Iterator[Progress]:
     for dataset in dict.fromkeys(datasets):
         inputs, _ = ingested.load_each(dataset)
         with suppress(NothingThere):
-            if result := lost_shards(dataset, dataset.shards(), inputs, partial(context.is_mine, dataset)):
+            if result := lost_shards(dataset, dataset.shards(), inputs.items(), partial(context.is_mine, dataset)):
                 output = set[str]()
                 with suppress(ToolkitError):
                     output = {work.key for work in context.inputs(skip_missing=True, asks_web=False)}

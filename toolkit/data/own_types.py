@@ -56,16 +56,18 @@ def own_types(fields: Mapping[str, Mapping[str, Type]], closed: Iterable[str], k
 
 def together(own_types: Iterable[OwnTypes | None]) -> OwnTypes | None:
     """Return the common types of documents of several places. Return None if those of one are unknown."""
-    listed = list(own_types)
-    types = [own_types for own_types in listed if own_types is not None]
-    if not types or len(types) < len(listed):
-        return None
-    different = list({msgspec.json.encode(own_types): own_types for own_types in types}.values())
-    return reduce(_both, different)
+    different = dict[bytes, OwnTypes]()
+    for types in own_types:
+        if types is None:
+            return None
+        different.setdefault(msgspec.json.encode(types), types)
+    return reduce(_both, different.values()) if different else None
 
 
 def is_within(narrow: OwnTypes, wide: OwnTypes) -> bool:
     """Return True if all documents of the first types fit the second."""
+    if narrow == wide:  # as of most inputs
+        return True
     both = _both(narrow, wide)
     return (both.fields, both.closed) == (_both(wide, wide).fields, sorted(wide.closed))
 

@@ -14,7 +14,7 @@ from toolkit.config.plugin_code import changes
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import is_within
 from toolkit.errors import ConfigError
-from toolkit.ingest.plan import InputFile, InputToIngest, listed_stats, makers
+from toolkit.ingest.plan import PACK, InputFile, InputToIngest, listed_stats, makers
 from toolkit.ingest.section import DEFAULTS, FIRST_VERSION, Entry, settings_of
 from toolkit.records import ingested, sets
 from toolkit.records.ingested import InputOfPack, InputRecord
@@ -101,10 +101,9 @@ def _changes(name: str, before: Any, now: Any) -> Iterator[str]:
 def inputs_gone(works: Iterable[InputToIngest], dataset: Dataset) -> dict[str, str]:
     """Return the inputs of earlier runs beside these: the keys of their records, by path."""
     keys = {file.key for work in works for file in work.files}
-    inputs, _ = ingested.load_each(dataset)
     return {
         path: key
-        for key, record in inputs.items()
+        for key, record in ingested.load_others(dataset, lambda key: key in keys and not key.endswith(PACK))
         for name, path in record.paths_by_key(key).items()
         if name not in keys
     }

@@ -3,7 +3,7 @@
 ``.toolkit/types/<number of the entry>.json``  a `StoredTypes`
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -123,14 +123,17 @@ def is_stored(dataset: Dataset) -> bool:
     return any(paths.list_files(paths.join(dataset.bookkeeping, "types"), hidden=True))
 
 
-def after_ingest(works: Sequence[InputToIngest], dataset: Dataset) -> OwnTypes | None:
+def after_ingest(
+    works: Sequence[InputToIngest], types: Mapping[int, OwnTypes | None], dataset: Dataset
+) -> OwnTypes | None:
     """Return the types of all documents after an ingest of these inputs; None if one's are unknown.
 
     Args:
-        works: all inputs of the section, with their types.
+        works: all inputs of the section.
+        types: Types of their documents, by the identity of the entry.
         dataset: Dataset that may have documents of other inputs, and of earlier ingests of these.
     """
-    results = [work.types for work in works]
+    results = [types.get(entry) for entry in dict.fromkeys(id(work.entry) for work in works)]
     if not any(results):
         return None
     maker = makers(works)
@@ -155,13 +158,16 @@ def of_documents(dataset: Dataset, shards: Iterable[str]) -> OwnTypes | None:
         return dataset.in_place.own_types()
     if not is_stored(dataset):
         return None
-    remaining = set(shards)
-    results, result = set[str](), list[OwnTypes | None]()
-    for record in load_undamaged(dataset):
-        if remaining & record.shards.keys():
-            results.update(record.shards)
-            result.append(record.types)
-    return together(result) if result and remaining <= results else None
+    remaining, results = set(shards), set[str]()
+
+    def types() -> Iterator[OwnTypes | None]:
+        for record in load_undamaged(dataset):
+            if not remaining.isdisjoint(record.shards):
+                results.update(record.shards)
+                yield record.types
+
+    result = together(types())
+    return result if remaining <= results else None
 
 
 def of_all(dataset: Dataset) -> OwnTypes | None:

@@ -126,8 +126,12 @@ def is_recorded(dataset: Dataset, key: str) -> bool:
 def attempts(dataset: Dataset) -> dict[str, Attempt]:
     """Return the unfinished attempts, by the keys of inputs, sorted."""
     log = record_logs.inputs_of(dataset)
-    results = {key: _attempt(log, key) for key, record in log.items(INGEST) if _is_attempt(record)}
-    return {key: attempt for key, attempt in results.items() if attempt}
+
+    def begun() -> dict[str, Attempt]:
+        results = {key: _attempt(log, key) for key, record in log.items(INGEST) if _is_attempt(record)}
+        return {key: attempt for key, attempt in results.items() if attempt}
+
+    return log.derived(attempts, begun)
 
 
 def unfinished(dataset: Dataset, among: Collection[str] | None = None) -> list[str]:
@@ -256,7 +260,14 @@ def load_all(dataset: Dataset) -> Inputs:
 
 def load_undamaged(dataset: Dataset) -> Iterator[InputRecord]:
     """Yield the undamaged records of all inputs, one at a time."""
-    return (record for _, record in _scan(dataset) if not isinstance(record, str))
+    return (record for _, record in load_others(dataset))
+
+
+def load_others(
+    dataset: Dataset, is_known: Callable[[str], bool] = lambda key: False
+) -> Iterator[tuple[str, InputRecord]]:
+    """Yield keys and records of undamaged inputs; known ones are left out undecoded."""
+    return ((key, record) for key, record in _scan(dataset, is_known) if not isinstance(record, str))
 
 
 def load_each(dataset: Dataset) -> tuple[Inputs, list[str]]:
@@ -271,13 +282,15 @@ def load_each(dataset: Dataset) -> tuple[Inputs, list[str]]:
     return Inputs(record_logs.inputs_of(dataset), count, damaged), [fault for _, fault in faults]
 
 
-def _scan(dataset: Dataset) -> Iterator[tuple[str, InputRecord | str]]:
+def _scan(
+    dataset: Dataset, is_known: Callable[[str], bool] = lambda key: False
+) -> Iterator[tuple[str, InputRecord | str]]:
     """Yield the key and the record of each input; a message for each that is damaged, or each damaged file."""
     log = record_logs.inputs_of(dataset)
     for fault in log.damaged.values():
         yield "", f"{fault}; {MAKES_INPUTS}"
     for key, record in log.items(INGEST):
-        if _is_attempt(record):
+        if _is_attempt(record) or is_known(key):
             continue
         try:
             yield key, decode(record, InputRecord)
@@ -296,8 +309,6 @@ def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:
     Raises:
         DataError: naming the shards of both.
     """
-    if not any(record.inputs for record in inputs.values()):
-        return
     first: dict[str, str] = {}
     for name, record in inputs.items():
         for key in [input_.key for input_ in record.inputs] or [name]:
@@ -321,7 +332,7 @@ def deleted_shards(dataset: Dataset) -> list[str]:
 def lost_shards(
     dataset: Dataset,
     shards: Sequence[str],
-    inputs: Mapping[str, InputRecord],
+    inputs: Iterable[tuple[str, InputRecord]],
     concern: Callable[[str], bool] = lambda shard: True,
 ) -> dict[str, str]:
     """Return messages about known shards without documents, by shard, sorted.
@@ -329,7 +340,7 @@ def lost_shards(
     Args:
         dataset: Dataset of the documents.
         shards: Existing shards, sorted.
-        inputs: Records of inputs, by `load_all`.
+        inputs: Keys and records of inputs.
         concern: Function that returns True for relevant shards.
     """
     lost = dict[str, str]()
@@ -337,7 +348,7 @@ def lost_shards(
     def is_there(shard: str) -> bool:
         return shard in shards[(place := bisect_left(shards, shard)) : place + 1]
 
-    for key, record in inputs.items():
+    for key, record in inputs:
         for shard in record.shards:
             if not is_there(shard) and concern(shard) and _is_gone(dataset, shard):
                 path = dataset.shard_path(shard)

@@ -1,11 +1,11 @@
 """Provides the context of a command: configuration, dataset, share, and the outcome as text."""
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 
 import msgspec
 
@@ -23,6 +23,7 @@ from toolkit.execution.executors import Result
 from toolkit.ingest import in_place, inputs as ingest_records, own_types, plan as ingest_plan, section as ingest_section
 from toolkit.interop.dolma import is_dolma
 from toolkit.records import external_sets, ingested, left_out, sets
+from toolkit.records.ingested import InputRecord
 from toolkit.source import LOOK, Source
 from toolkit.stages.disk_quota import DiskPlan, DiskQuota
 from toolkit.stages.tasks import Running, merge
@@ -38,6 +39,14 @@ INPUTS = ingest_section.SECTION
 NAMED = 3
 """Inputs of a kind that are named in a note."""
 T = TypeVar("T")
+
+
+class CheckedShards(NamedTuple):
+    """The names of a share's shards; why entries of ``ingest:`` are refused; notes on inputs without documents."""
+
+    names: list[str]
+    refused: list[str]
+    notes: str
 
 
 @dataclass
@@ -244,7 +253,9 @@ class Context(Running):
         """Return the types of own fields of all documents after the ingest."""
         if not self.has(INPUTS):
             return own_types.of_all(self.dataset)
-        return own_types.after_ingest(self.typed(self.inputs(skip_missing=True)), self.dataset)
+        inputs, types = self.inputs(skip_missing=True), self.own_types.by_entry
+        log = record_logs.inputs_of(self.dataset)
+        return log.derived((id(self), "types"), lambda: own_types.after_ingest(inputs, types, self.dataset))
 
     @cached_property
     def share(self) -> "Share | None":
@@ -308,24 +319,49 @@ class Context(Running):
             ConfigError: if documents were ingested with other settings than the configuration has now.
             DataError: naming shards that are gone, or entries of which too much was rejected.
         """
-        results = self.mine(dataset)
-        inputs = ingested.load_all(dataset)
-        ingested.check_once(dataset, inputs)
-        if self.entries and self.has_dataset and dataset == self.dataset:
-            ingest_records.check_documents(self.entries, inputs.values())
-        if lost := ingested.lost_shards(dataset, results, inputs, lambda shard: self.is_mine(dataset, shard)):
-            raise DataError("\n".join(lost.values()))
-        refused = list(map(str, left_out.Items(inputs.values()).too_many(dataset.bookkeeping)))
+        results, refused, notes = self.checked_shards(dataset)
         if refused and judges and not self.only_warns:
             raise DataError("\n".join(refused))
         self.warn(refused)
-        notes = self._not_in_this(dataset, results)
         results = self.limited(results)
         if self.failed and dataset == self.dataset:
             results = [shard for shard in results if shard not in self.failed]
         if writes and self.config.compression:
             self._check_compression(dataset, self.config.compression, results)
         return results, notes
+
+    def checked_shards(self, dataset: Dataset) -> CheckedShards:
+        """Return the checked shards of the run's share.
+
+        Records of inputs are held against them once, until others are written or read.
+
+        Raises:
+            NothingThere, ConfigError, DataError: as `shards`, but for too much that was rejected.
+        """
+        log = record_logs.inputs_of(dataset)
+        return log.derived((id(self), dataset), partial(self._check_shards, dataset))
+
+    def _check_shards(self, dataset: Dataset) -> CheckedShards:
+        names, inputs = self.mine(dataset), ingested.load_all(dataset)
+        items, different, packs = left_out.Items(), list[InputRecord](), list[str]()
+
+        def observed_records() -> Iterator[tuple[str, InputRecord]]:
+            for key, record in inputs.items():
+                items.add(record)
+                if not any(record.settings == other.settings for other in different):
+                    different.append(record)
+                packs.extend([key] if record.inputs else [])
+                yield key, record
+
+        lost = ingested.lost_shards(dataset, names, observed_records(), lambda shard: self.is_mine(dataset, shard))
+        if packs:
+            ingested.check_once(dataset, inputs)
+        if self.entries and self.has_dataset and dataset == self.dataset:
+            ingest_records.check_documents(self.entries, different)
+        if lost:
+            raise DataError("\n".join(lost.values()))
+        refused = [*map(str, items.too_many(dataset.bookkeeping))]
+        return CheckedShards(names, refused, self._not_in_this(dataset, names))
 
     def _check_compression(self, dataset: Dataset, expected: str, shards: list[str]) -> None:
         """Raise ConfigError if a shard has another compression than the configuration names."""

@@ -201,13 +201,17 @@ class Running:
                     progress.tell(f"failed: {indented(result.failure.message)}")
                     if self.options.debug and result.failure.details:
                         progress.tell(result.failure.details)
-        self.session.begin()
         return [output[task.name] for task in listed]
 
     def _results(
         self, executor: Executor, work: grouped.Work[Any, Any], tasks: list[Task[Any]]
     ) -> Iterator[Result[Any]]:
-        """Yield the results of tasks, with fresh records; keep no index if nothing is kept."""
+        """Yield the results of tasks; keep no index if nothing is kept.
+
+        Records are read anew for the tasks, and after them; without tasks, those that were read still hold.
+        """
+        if not tasks:
+            return
         self.session.begin()
         within: Callable[[Any, Report], Any] = (
             work if self.options.keeps_indexes else partial(ephemeral.with_ephemeral_records, work)
@@ -216,6 +220,7 @@ class Running:
             if answer := result.value:
                 self.session.hosts |= answer.hosts
             yield replace(result, value=answer and answer.value)
+        self.session.begin()
 
     @contextmanager
     def here(self, facts: Callable[[], list[str]]) -> Iterator[None]:

@@ -12,12 +12,12 @@ import heapq
 import io
 import uuid
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, dropwhile, groupby, takewhile
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 import xxhash
@@ -341,6 +341,7 @@ class RecordLog:
         self._suffix = suffix
         self._remedy = remedy
         self._state, self.damaged = NewestEntries(), dict[str, str]()
+        self._derived: dict[Hashable, Any] = {}
         if entries is None:
             self._state, _, self.damaged = self._read()
         else:
@@ -378,6 +379,12 @@ class RecordLog:
         """Return the entries of these places, for a worker to replace."""
         return [entry for place in places if (entry := self._state.get(place))]
 
+    def derived(self, key: Hashable, derive: Callable[[], T]) -> T:
+        """Return a value derived from the records; it is derived once until others are written."""
+        if key not in self._derived:
+            self._derived[key] = derive()
+        return cast("T", self._derived[key])
+
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def forget(self, places: Iterable[RecordKey]) -> None:
@@ -407,6 +414,7 @@ class RecordLog:
             path = join(self.folder, SEGMENTS, uuid.uuid4().hex + self._suffix)
             _write_entries(path, len(entries), entries, together=together)
             self._state.add(entries)
+            self._derived = {}
 
     def is_apart(self, *, forgive: bool = False) -> bool:
         """Return True if `merge` has work to do; this takes one listing."""
@@ -430,7 +438,7 @@ class RecordLog:
         if segments or damaged:
             _write_entries(self._merged, sum(1 for _ in state), state)
             for_each(remove, segments)
-        self._state, self.damaged = state, {}
+        self._state, self.damaged, self._derived = state, {}, {}
 
     # --- reading ------------------------------------------------------------------------------------------------------
 

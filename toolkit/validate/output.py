@@ -124,7 +124,7 @@ def check_ingested(dataset: Dataset, shards: Sequence[str]) -> list[str]:
     """Return findings about missing shards, and differences from ingest's records."""
     inputs, findings = ingested.load_each(dataset)
     deleted = {shard for record in inputs.values() if record.deleted for shard in record.shards}
-    findings += [fault for shard, fault in lost_shards(dataset, shards, inputs).items() if shard not in deleted]
+    findings += [fault for shard, fault in lost_shards(dataset, shards, inputs.items()).items() if shard not in deleted]
     for record in inputs.values():
         for shard, output in record.shards.items() if not record.deleted else ():
             state = row_index.current(dataset, shard)
