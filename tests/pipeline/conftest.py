@@ -182,6 +182,23 @@ def id_of(shard: str, number: int) -> str:
     return f"{shard.split('.')[0]}-{number}"
 
 
+def write_documents(project: Project, texts: Mapping[str, list[str]] = TEXTS) -> None:
+    """Writes documents of texts by shard."""
+    for shard, each in texts.items():
+        rows = [document(id_of(shard, i), text, n=i) for i, text in enumerate(each, 1)]
+        write_rows(project.documents / shard, rows)
+
+
+def write_attributes(project: Project, texts: Mapping[str, list[str]] = TEXTS) -> None:
+    """Writes attributes of the same in the Dolma form, as the set ``exp``."""
+    for shard, each in texts.items():
+        rows = [
+            attributes(id_of(shard, i), {"exp__lines__count": [[0, len(text), float(text.count("\n"))]]})
+            for i, text in enumerate(each, 1)
+        ]
+        write_rows(project.attributes / "exp" / shard, rows)
+
+
 @pytest.fixture
 def project(tmp_path: Path, run: Run) -> Project:
     """An empty folder."""
@@ -199,9 +216,7 @@ def small(project: Project, made: Path) -> Project:
     }
 
     def make() -> None:
-        for shard, texts in TEXTS.items():
-            rows = [document(id_of(shard, i), text, n=i) for i, text in enumerate(texts, 1)]
-            write_rows(project.documents / shard, rows)
+        write_documents(project)
         project.ok("tag")
 
     project.begin(made / "small", make)
@@ -211,16 +226,8 @@ def small(project: Project, made: Path) -> Project:
 @pytest.fixture
 def by_hand(project: Project) -> Project:
     """The small data set with attributes in the Dolma form that no toolkit recorded, and a mix that is not run yet."""
-    for shard, texts in TEXTS.items():
-        numbered = list(enumerate(texts, 1))
-        write_rows(project.documents / shard, [document(id_of(shard, i), text, n=i) for i, text in numbered])
-        write_rows(
-            project.attributes / "exp" / shard,
-            [
-                attributes(id_of(shard, i), {"exp__lines__count": [[0, len(text), float(text.count("\n"))]]})
-                for i, text in numbered
-            ],
-        )
+    write_documents(project)
+    write_attributes(project)
     project.config["mix"] = {
         "attributes": ["exp"],
         "rules": [{"drop": "exp__lines__count[0][2] >= 2", "name": "long"}],

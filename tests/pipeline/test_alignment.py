@@ -3,14 +3,25 @@
 import gzip
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import Ran
-from tests.pipeline.conftest import Project, attributes, id_of, read_rows, strays, tree, write_rows
+from tests.pipeline.conftest import (
+    TEXTS,
+    Project,
+    attributes,
+    id_of,
+    read_rows,
+    strays,
+    tree,
+    write_attributes,
+    write_documents,
+    write_rows,
+)
 
 SHARD = "a.jsonl.gz"
 
@@ -23,6 +34,19 @@ def project_with_set(request: pytest.FixtureRequest) -> tuple[Project, str]:
     if request.param == "by hand":
         return request.getfixturevalue("by_hand"), "exp"
     return request.getfixturevalue("small"), "shape-0"
+
+
+def with_shards(given: tuple[Project, str], names: Iterable[str]) -> dict[str, str]:
+    """Adds a shard with the texts of `SHARD` for each name, with its attributes; returns shards by name."""
+    project, set_name = given
+    shards = {name: f"f{number:02}.jsonl.gz" for number, name in enumerate(names)}
+    texts = dict.fromkeys(shards.values(), TEXTS[SHARD])
+    write_documents(project, texts)
+    if set_name == "exp":
+        write_attributes(project, texts)
+    else:
+        project.ok("tag")
+    return shards
 
 
 def swapped(rows: Rows) -> Rows:
@@ -58,7 +82,7 @@ FAULTS: dict[str, tuple[int, Callable[[Rows], Rows]]] = {
     "rows swapped": (2, swapped),
     "reversed": (1, lambda rows: rows[::-1]),
     "wrong id": (3, edited(3, id="wrong")),
-    "id of other case": (3, edited(3, id="A-3")),
+    "id of other case": (3, lambda rows: [*rows[:2], rows[2] | {"id": rows[2]["id"].upper()}, *rows[3:]]),
     "wrong source": (3, edited(3, source="other")),
     "empty source": (3, edited(3, source="")),
     "no id": (3, without(3, "id")),
@@ -93,44 +117,69 @@ def mix_fails(project: Project, path: Path, line: int | None = None, id: str | N
     if id is not None:
         assert repr(id) in ran.err, ran.err
     assert tree(project.out) == before
-    assert not (project.out / ".toolkit" / "publishing.json").exists()
-    assert not list(project.root.rglob("*.tmp"))
+    assert begun(project) == []
     return ran
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_misaligned_attribute_file_is_an_error_and_nothing_is_published(
-    project_with_set: tuple[Project, str], fault: str
+def begun(project: Project) -> list[str]:
+    """What only a command that ends in the middle leaves."""
+    return [path for path in strays(project.root) if path.endswith((".tmp", "publishing.json"))]
+
+
+def mix_tells(project: Project, set_name: str, shards: dict[str, str], *arguments: str) -> dict[str, str]:
+    """A mix fails, and says of the shard of each fault where it is; nothing is published. Returns what is said."""
+    before, told = tree(project.out), dict[str, str]()
+    lines = project("mix", *arguments).fails(1, f"{len(shards)} failed").err.splitlines()
+    for fault, shard in shards.items():
+        place = f"{project.attributes / set_name / shard}:{FAULTS[fault][0]}: expected"
+        told[fault] = next(line for line in lines if place in line)
+    assert "Traceback" not in str(lines)
+    assert tree(project.out) == before
+    assert begun(project) == []
+    return told
+
+
+NO_ROWS = list(FAULTS)[15:]
+"""Those of a line alone; a mix finds them in sets of other programs before it begins."""
+
+
+@pytest.mark.parametrize("faults", [list(FAULTS)[:15], NO_ROWS], ids=["misaligned", "no rows"])
+def test_misaligned_attribute_files_are_errors_and_nothing_is_published(
+    project_with_set: tuple[Project, str], faults: list[str]
 ) -> None:
     project, set_name = project_with_set
-    line, edit = FAULTS[fault]
-    path = damage(project, set_name, edit)
-    ran = mix_fails(project, path, line, "more" if fault == "long" else None)
-    if line <= 5 and fault not in UNREADABLE:
-        assert repr(id_of(SHARD, line)) in ran.err, ran.err
+    shards = with_shards(project_with_set, faults)
+    for fault, shard in shards.items():
+        damage(project, set_name, FAULTS[fault][1], shard)
+    for fault, told in mix_tells(project, set_name, shards).items():
+        number = FAULTS[fault][0]
+        if fault == "long" or (number <= 5 and fault not in UNREADABLE):
+            assert repr("more" if fault == "long" else id_of(shards[fault], number)) in told
     assert tree(project.out) == {}
     assert not (project.out / ".toolkit" / "manifest.json").exists()
 
 
-SOME = ["short by one", "long", "rows swapped", "wrong source", "malformed"]
-"""Faults that are found in different ways."""
+some = pytest.mark.parametrize(
+    "faults", [["short by one", "long", "rows swapped", "wrong source"], ["malformed"]], ids=["misaligned", "no rows"]
+)
 
 
-@pytest.mark.parametrize("fault", SOME)
+@some
 def test_a_published_mix_does_not_hide_a_fault_and_stays_as_it_is(
-    project_with_set: tuple[Project, str], fault: str
+    project_with_set: tuple[Project, str], faults: list[str]
 ) -> None:
     """With the rules that it was made with, with others, and in a dry run."""
     project, set_name = project_with_set
+    shards = with_shards(project_with_set, faults)
     project.ok("mix")
     manifest = (project.out / ".toolkit" / "manifest.json").read_bytes()
     assert len(tree(project.out)) == 2
-    line, edit = FAULTS[fault]
-    path = damage(project, set_name, edit)
-    project("mix", "--dry-run").fails(1, f"{path}:{line}: expected")
-    mix_fails(project, path, line)
+    for fault, shard in shards.items():
+        damage(project, set_name, FAULTS[fault][1], shard)
+    mix_tells(project, set_name, shards, "--dry-run")
+    mix_tells(project, set_name, shards)
     project.config["mix"]["rules"] = []
-    mix_fails(project, path, line)
+    mix_tells(project, set_name, shards)
     assert (project.out / ".toolkit" / "manifest.json").read_bytes() == manifest
 
 
@@ -154,14 +203,19 @@ def test_a_missing_set_is_a_bad_configuration(project_with_set: tuple[Project, s
 
 
 @pytest.mark.parametrize("what", ["attributes", "documents"])
-@pytest.mark.parametrize("share", [0.0, 0.02, 0.3, 0.7, 0.95, "trailer", "last byte"])
-def test_a_truncated_file_is_an_error(project_with_set: tuple[Project, str], share: float | str, what: str) -> None:
+def test_truncated_files_are_errors(project_with_set: tuple[Project, str], what: str) -> None:
     project, set_name = project_with_set
-    path = (project.attributes / set_name if what == "attributes" else project.documents) / SHARD
-    data = path.read_bytes()
-    size = int(share * len(data)) if isinstance(share, float) else len(data) - {"trailer": 8, "last byte": 1}[share]
-    path.write_bytes(data[:size])
-    mix_fails(project, path)
+    folder = project.attributes / set_name if what == "attributes" else project.documents
+    shards = with_shards(
+        project_with_set, ["empty", "header", "a third", "most", "all but some", "trailer", "last byte"]
+    )
+    paths = [folder / shard for shard in shards.values()]
+    data = paths[0].read_bytes()
+    sizes = [*(int(share * len(data)) for share in (0, 0.02, 0.3, 0.7, 0.95)), len(data) - 8, len(data) - 1]
+    for path, size in zip(paths, sizes, strict=True):
+        path.write_bytes(path.read_bytes()[:size])
+    ran = mix_fails(project, paths[0]).fails(1, f"{len(paths)} failed")
+    assert [path for path in paths if f"{path}" not in ran.err] == []
     assert tree(project.out) == {}
 
 
@@ -213,12 +267,14 @@ def test_every_failed_shard_is_listed(project_with_set: tuple[Project, str]) -> 
     assert "3 failed" in ran.err
 
 
-@pytest.mark.parametrize("fault", SOME)
-def test_a_set_of_ours_that_came_without_its_records_is_checked_all_the_same(small: Project, fault: str) -> None:
+@some
+def test_a_set_of_ours_that_came_without_its_records_is_checked_all_the_same(small: Project, faults: list[str]) -> None:
+    shards = with_shards((small, "shape-0"), faults)
     shutil.rmtree(small.data / ".toolkit")
     small.ok("mix")
-    line, edit = FAULTS[fault]
-    mix_fails(small, damage(small, "shape-0", edit), line)
+    for fault, shard in shards.items():
+        damage(small, "shape-0", FAULTS[fault][1], shard)
+    mix_tells(small, "shape-0", shards)
 
 
 # --- documents --------------------------------------------------------------------------------------------------------
@@ -234,24 +290,23 @@ DOCUMENT_FAULTS: dict[str, Callable[[Rows], Rows]] = {
     "metadata a list": edited(2, metadata=[]),
     "blank line": replaced(2, b""),
     "malformed": replaced(2, b'{"id":"a-2"'),
-    "lone surrogate": replaced(2, b'{"id":"a-2","text":"\\ud800","source":"s"}'),
+    "lone surrogate": replaced(2, b'{"id":"x-2","text":"\\ud800","source":"s"}'),
 }
 
 
-@pytest.mark.parametrize("fault", DOCUMENT_FAULTS)
 @pytest.mark.parametrize("command", ["mix", "tag"])
-def test_a_row_that_is_not_a_document_is_an_error(
-    project_with_set: tuple[Project, str], command: str, fault: str
-) -> None:
+def test_rows_that_are_no_documents_are_errors(project_with_set: tuple[Project, str], command: str) -> None:
     project, _ = project_with_set
-    path = project.documents / SHARD
-    write_rows(path, DOCUMENT_FAULTS[fault](read_rows(path)))
-    if command == "mix":
-        mix_fails(project, path, 2)
-        return
+    shards = with_shards(project_with_set, DOCUMENT_FAULTS)
+    for fault, shard in shards.items():
+        path = project.documents / shard
+        write_rows(path, DOCUMENT_FAULTS[fault](read_rows(path)))
     project.config["tag"] = {"new-0": "noise"}
-    project("tag").fails(1, f"{path}:2: expected")
-    assert sorted(tree(project.attributes / "new-0")) == ["b.jsonl.gz", "deep/er/c.jsonl.gz"]
+    ran = project(command).fails(1, *(f"{project.documents / shard}:2: expected" for shard in shards.values()))
+    assert "Traceback" not in ran.err
+    assert sorted(tree(project.attributes / "new-0")) == (sorted(TEXTS) if command == "tag" else [])
+    assert tree(project.out) == {}
+    assert begun(project) == []
 
 
 def test_documents_with_a_row_more_or_fewer_are_an_error(project_with_set: tuple[Project, str]) -> None:
@@ -291,26 +346,17 @@ def test_a_value_of_another_kind_is_never_taken_for_a_number(by_hand: Project, v
     assert tree(by_hand.out) == {}
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"noise": {"chars": 1, "noise": 1}},
-        {"line_shape": None},
-        {"line_shape": {"lines": None}},
-        {"line_shape": {"lines": "3"}},
-        {"line_shape": {"lines": 3.5}},
-        {"line_shape": {"lines": True}},
-        {"line_shape": []},
-        {"line_shape": {}},
-    ],
-    ids=str,
-)
-def test_a_value_that_is_not_of_the_declared_type_is_an_error(small: Project, values: dict[str, Any]) -> None:
-    path = damage(small, "shape-0", edited(3, attributes=values))
-    ran = mix_fails(small, path)
+def test_values_that_are_not_of_the_declared_type_are_errors(small: Project) -> None:
+    lines: list[Any] = [None, {"lines": None}, {"lines": "3"}, {"lines": 3.5}, {"lines": True}, [], {}]
+    wrong = [{"noise": {"chars": 1, "noise": 1}}, *({"line_shape": each} for each in lines)]
+    shards = with_shards((small, "shape-0"), map(str, wrong)).values()
+    paths = [
+        damage(small, "shape-0", edited(3, attributes=each), shard) for each, shard in zip(wrong, shards, strict=True)
+    ]
+    told = mix_fails(small, paths[0]).err.splitlines()
+    for path, shard in zip(paths, shards, strict=True):
+        assert [line for line in told if f"{path}:3" in line and repr(id_of(shard, 3)) in line]
     assert tree(small.out) == {}
-    assert f"{path}:3" in ran.err, ran.err
-    assert "'a-3'" in ran.err, ran.err
 
 
 @pytest.mark.parametrize("value", [b"1e999", b"-1e999", b"NaN", b"Infinity"])
