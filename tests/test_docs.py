@@ -17,14 +17,14 @@ from tests.conftest import Ran, Run
 from toolkit import cli, command_line, reference
 from toolkit.config import settings
 from toolkit.data.dataset import Dataset
+from toolkit.ingest.ingest_config import Common
 from toolkit.ingest.reader import READERS
-from toolkit.ingest.section import Common
 from toolkit.interop.dolma import is_dolma
 from toolkit.interop.dolma.mixer import read_mixer
 from toolkit.mix.settings import OutputSettings, read_section
 from toolkit.mix.writer import WRITERS
 from toolkit.rules.text_edits import name_edits
-from toolkit.tag import describe
+from toolkit.tag import tagger_docs
 from toolkit.tag.tagger import TAGGERS
 from toolkit.whole_corpus.kind import KINDS
 
@@ -127,8 +127,8 @@ def test_every_tagger_is_described(name: str) -> None:
     assert f"\n### {name}\n" in REFERENCE["taggers.md"]
     page = REFERENCE[f"taggers/{name}.md"]
     class_ = TAGGERS.find(name)
-    assert all(f"| `{part.name}` |" in page for part in describe.values(class_) if part.name)
-    assert all(f"| `{option.name}` | {option.type}" in page for option in describe.options(class_))
+    assert all(f"| `{part.name}` |" in page for part in tagger_docs.values(class_) if part.name)
+    assert all(f"| `{option.name}` | {option.type}" in page for option in tagger_docs.options(class_))
 
 
 def test_every_format_is_described() -> None:

@@ -194,7 +194,7 @@ class Configured(Options, frozen=True, kw_only=True):
     overrides: Annotated[tuple[str, ...], Words("KEY=VALUE")] = ()
 
 
-class Stage(Shared, Limited, frozen=True, kw_only=True):
+class StageOptions(Shared, Limited, frozen=True, kw_only=True):
     """Options of commands with a dataset or an output.
 
     Attributes:

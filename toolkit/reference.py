@@ -18,14 +18,14 @@ from typing import Any
 import msgspec
 
 from toolkit import command_line
-from toolkit.align.section import Common as AlignedSet
+from toolkit.align.align_config import Common as AlignedSet
 from toolkit.command_line import Argument, arguments
 from toolkit.config import docstrings, recipes, settings
 from toolkit.data.schema import SPANS
 from toolkit.describe.about import About
 from toolkit.execution.workers import EXECUTORS
+from toolkit.ingest.ingest_config import Common, Trim
 from toolkit.ingest.reader import READERS
-from toolkit.ingest.section import Common, Trim
 from toolkit.learn.annotate.annotator import Annotator
 from toolkit.learn.annotate.prompt import Prompt
 from toolkit.learn.train.trainer import TRAINERS
@@ -35,7 +35,7 @@ from toolkit.mix.writer import WRITERS
 from toolkit.plugins import Kind
 from toolkit.rules.kinds import all_forms
 from toolkit.storage_options import StorageOptions
-from toolkit.tag import describe, tagger
+from toolkit.tag import tagger, tagger_docs
 from toolkit.whole_corpus.kind import KINDS
 from toolkit.whole_corpus.section import Common as SetOptions
 
@@ -167,11 +167,11 @@ def _taggers() -> list[str]:
 
 def _brief(class_: type[tagger.Tagger]) -> list[str]:
     """Return a tagger's top value types, and its options' names."""
-    parts = [v for v in describe.values(class_) if v.name and "." not in v.name and not v.name.endswith("[]")]
+    parts = [v for v in tagger_docs.values(class_) if v.name and "." not in v.name and not v.name.endswith("[]")]
     value = ", ".join(f"`{v.name}: {v.type}`" for v in parts) or f"`{tagger.value_type(class_)}`"
     many = " a list of" if parts and tagger.value_type(class_).kind == "list" else ""
     options = ", ".join(
-        f"`{o.name}`{' (required)' if o.default == 'required' else ''}" for o in describe.options(class_)
+        f"`{o.name}`{' (required)' if o.default == 'required' else ''}" for o in tagger_docs.options(class_)
     )
     needs = [f"- {line}" for line in _needs(class_) if line]
     return [f"- Value:{many} {value}", *([f"- Options: {options}"] if options else []), *needs, ""]
@@ -180,12 +180,12 @@ def _brief(class_: type[tagger.Tagger]) -> list[str]:
 def _tagger(name: str, class_: type[tagger.Tagger]) -> list[str]:
     lines = [f"# {name}", "", *_about(class_), *_values(class_), *_needs(class_), *_options(class_)]
     for example in class_.EXAMPLES:
-        lines += ["```text", *describe.example(example, EXAMPLE_CHARS), "```", ""]
+        lines += ["```text", *tagger_docs.example(example, EXAMPLE_CHARS), "```", ""]
     return [*lines, "All [taggers](../taggers.md)."]
 
 
 def _values(class_: type[tagger.Tagger]) -> list[str]:
-    rows = [[f"`{v.name}`", f"`{v.type}`", v.description] for v in describe.values(class_) if v.name]
+    rows = [[f"`{v.name}`", f"`{v.type}`", v.description] for v in tagger_docs.values(class_) if v.name]
     if not rows:
         return [f"Value: `{tagger.value_type(class_)}`", ""]
     kind = "a list of objects" if tagger.value_type(class_).kind == "list" else "an object"
@@ -194,11 +194,11 @@ def _values(class_: type[tagger.Tagger]) -> list[str]:
 
 def _needs(class_: type[tagger.Tagger]) -> Iterable[str]:
     """Yield a tagger's variants, inputs and required extras."""
-    if variants := describe.choices(class_, "variant"):
+    if variants := tagger_docs.choices(class_, "variant"):
         yield from (f"Variants: {', '.join(f'`{variant}`' for variant in variants)}", "")
-    if reads := describe.reads(class_):
+    if reads := tagger_docs.reads(class_):
         yield from (f"Reads: {', '.join(f'`{read.key}` (`{read.option}`)' for read in reads)}", "")
-    for extra, choice in describe.extras(class_).items():
+    for extra, choice in tagger_docs.extras(class_).items():
         yield from (f"Extra: `{extra}`{f', for `{choice}`' if choice else ''}", "")
 
 
@@ -314,13 +314,13 @@ def _python_names() -> list[str]:
 def _about(class_: type[Any]) -> list[str]:
     """Return the docstring of a class, and the source from its module's."""
     lines = [*docstrings.documentation(class_).splitlines(), ""]
-    if source := describe.source(class_):
+    if source := tagger_docs.source(class_):
         lines += [*f"Source: {source}".splitlines(), ""]
     return lines
 
 
 def _rows(class_: type[msgspec.Struct]) -> list[list[str]]:
-    return [[f"`{o.name}`", o.type, o.default, o.description] for o in describe.options(class_)]
+    return [[f"`{o.name}`", o.type, o.default, o.description] for o in tagger_docs.options(class_)]
 
 
 def _options(class_: type[msgspec.Struct], shared: Collection[tuple[str, ...]] = ()) -> list[str]:

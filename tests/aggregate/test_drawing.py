@@ -16,7 +16,7 @@ from toolkit.aggregate.histogram import Histogram
 from toolkit.aggregate.thresholds import Threshold, thresholds
 from toolkit.config.settings import ConfigNode
 from toolkit.errors import ConfigError
-from toolkit.rules.reading import read_rules
+from toolkit.rules.rules_yaml import read_rules
 from toolkit.storage.outputs import NamedOutput
 
 RULES: list[Any] = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit import partials
+from toolkit import partial_sums
 
 
 def test_a_partial_is_not_synced_because_a_damaged_one_is_made_again(
@@ -14,8 +14,8 @@ def test_a_partial_is_not_synced_because_a_damaged_one_is_made_again(
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
     path = tmp_path / "new" / "x.counts"
-    partials.save(str(path), {"a": [1, 2]})
-    assert (partials.load(str(path), dict[str, list[int]]), synced) == ({"a": [1, 2]}, [])
+    partial_sums.save(str(path), {"a": [1, 2]})
+    assert (partial_sums.load(str(path), dict[str, list[int]]), synced) == ({"a": [1, 2]}, [])
     for damaged in (b"", bytes(20), path.read_bytes()[:-3]):
         path.write_bytes(damaged)
-        assert partials.load(str(path), dict[str, list[int]]) is None
+        assert partial_sums.load(str(path), dict[str, list[int]]) is None

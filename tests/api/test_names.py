@@ -26,9 +26,9 @@ SHARED = ("align", "ingest", "mix", "tag")
 ORDERS = [
     "toolkit.tag.tagger",
     "toolkit.mix.join, toolkit.tag.run",
-    "toolkit.ingest.section, toolkit.whole_corpus.section",
+    "toolkit.ingest.ingest_config, toolkit.whole_corpus.section",
     "toolkit.whole_corpus, toolkit.mix, toolkit.ingest, toolkit.tag",
-    "toolkit.align.section",
+    "toolkit.align.align_config",
     "taggers.noise, mixers.parquet, toolkit.cli",
 ]
 

@@ -41,7 +41,7 @@ PARTS = {
     "language identification": r"FastTextModel\.predict|_Compiled\.|fasttext/model",
     "models, loading": r"load_fasttext\b|text/fasttext/|storage/models|kernels/(machine_code|cache)|Compiled\._key\b",
     "line tables": r"text/line_table|split_lines\b|Document\.lines\b|Batch\.lines\b",
-    "counting": r"text/counting|mix/effects/",
+    "counting": r"text/counting|mix/rule_effects/",
     "start and imports": r"<frozen importlib|numpy/__init__|/inspect\.py|/dataclasses\.py|/typing\.py",
     "reading rows": r"storage/reading",
 }

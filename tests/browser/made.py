@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit.mix.effects.counts import Totals
+from toolkit.mix.rule_effects.counts import Totals
 from toolkit.report import facts
 
 CANARY = "globalThis.canary = true"

@@ -11,7 +11,7 @@ import pytest
 from tests.browser import made
 from tests.browser.chromium import Browser
 from tests.marks import slow
-from toolkit.mix.effects.counts import Totals
+from toolkit.mix.rule_effects.counts import Totals
 from toolkit.pages import assets
 from toolkit.pages.report import SCRIPTS, STYLES, render
 from toolkit.report import facts

@@ -11,8 +11,8 @@ from hypothesis import example, given, strategies as st
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.ingest import plan
+from toolkit.ingest.ingest_config import Entry
 from toolkit.ingest.plan import InputFile, InputToIngest, makers
-from toolkit.ingest.section import Entry
 from toolkit.ingest.shares import Dealer, Share
 from toolkit.storage import Stat, packed_rows
 

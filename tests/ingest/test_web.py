@@ -14,7 +14,7 @@ from hypothesis import example, given, strategies as st
 
 from tests.data.test_documents import TEXTS
 from toolkit.data.documents import split_lines
-from toolkit.ingest.reading.rows import trim
+from toolkit.ingest.input_rows.rows import trim
 from toolkit.ingest.web.html import charset_of, decode_page, is_binary, parse_content_type, sniff_type
 from toolkit.ingest.web.http import YEARS, TooLarge, UnknownCoding, decode_body, http_date, parse_response
 from toolkit.storage.compression import zstd

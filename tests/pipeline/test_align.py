@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import Run
 from toolkit.align import join, write
-from toolkit.align.section import value_struct
+from toolkit.align.align_config import value_struct
 from toolkit.data.schema import from_json
 from toolkit.exchange import scatter
 from toolkit.storage import json_files

@@ -14,7 +14,7 @@ import pytest
 from mixers import parquet
 from tests.pipeline.conftest import Project, document, read_rows, record_log, tree, write_rows
 from toolkit import Document, Mixed
-from toolkit.ingest.reading.rows import InputRows
+from toolkit.ingest.input_rows.rows import InputRows
 from toolkit.ingest.tables import arrow
 
 pa = pytest.importorskip("pyarrow", reason="Parquet files need pyarrow")

@@ -21,8 +21,8 @@ from tests.pipeline.test_ingest import INFO, record
 from tests.storage.web_server import Behaviour, web
 from tests.waiting import PATIENCE
 from toolkit.errors import DataError
-from toolkit.ingest.reading import input_bytes
-from toolkit.ingest.reading.input_bytes import InputBytes
+from toolkit.ingest.input_rows import input_bytes
+from toolkit.ingest.input_rows.input_bytes import InputBytes
 from toolkit.ingest.web import records as web_records
 from toolkit.storage import Stat, reading as storage_reading
 from toolkit.storage.stores.http import Http

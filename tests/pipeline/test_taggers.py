@@ -13,7 +13,7 @@ from tests.conftest import ROOT, Ran, Run
 from tests.marks import slow
 from tests.pipeline.conftest import Project, document, write_rows
 from toolkit import plugins
-from toolkit.tag import describe, trial
+from toolkit.tag import tagger_docs, trial
 from toolkit.tag.tagger import TAGGERS
 
 OWN = '''
@@ -224,9 +224,9 @@ def test_a_tagger_with_a_wrong_type_is_one_line(run: Run, tmp_path: Path) -> Non
 
 def test_choices_name_their_extras() -> None:
     class_ = TAGGERS.find("gopher_quality")
-    assert describe.extras(class_) == {"icu": "splitter: icu"}
-    assert describe.choices(class_, "variant")[:2] == ["paper", "datatrove"], "in the order of the file"
-    assert describe.models(TAGGERS.find("line_language")) == {"model": "lid.176.ftz"}
+    assert tagger_docs.extras(class_) == {"icu": "splitter: icu"}
+    assert tagger_docs.choices(class_, "variant")[:2] == ["paper", "datatrove"], "in the order of the file"
+    assert tagger_docs.models(TAGGERS.find("line_language")) == {"model": "lid.176.ftz"}
 
 
 def test_the_sample_is_the_same_every_time_and_has_many_scripts() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline.conftest import Project, attributes, document, inputs_of, read_rows, tree, write_rows
-from toolkit.mix.effects import summary
+from toolkit.mix.rule_effects import summary
 from toolkit.records.left_out import Items, Tally
 
 pytestmark = pytest.mark.slow

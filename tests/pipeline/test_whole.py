@@ -151,7 +151,7 @@ from typing import Annotated
 from toolkit import Document, Example, Tagger
 from toolkit.text import Batches, BatchOption
 
-class Together(Tagger):
+class OutputBatch(Tagger):
     """Of each text how many there are in its batch, and which: what a model's rounding may depend on."""
     EXAMPLES = (Example("", [1, zlib.crc32(b"id")]),)
     batch: BatchOption = Batches(documents=7, tokens=2100)
@@ -171,7 +171,7 @@ def made(root: Path, run: Run, **config: Any) -> Project:
     for i in range(2):
         rows = [document(f"{i}-{j}", "word " * (j * 37 % 61), n=j, metadata={"n": j}) for j in range(700)]
         write_rows(root / "in" / f"{i}.jsonl", rows)
-    tagger = f"{root}/together.py:Together"
+    tagger = f"{root}/together.py:OutputBatch"
     return Project(
         root,
         run,

@@ -6,8 +6,8 @@ import pytest
 
 from toolkit.config.settings import ConfigNode
 from toolkit.report.fields import computed_of, marks_of, ratio_marks
-from toolkit.rules.reading import read_rules
 from toolkit.rules.rule import Rule
+from toolkit.rules.rules_yaml import read_rules
 
 KNOWN = ("a", "b")
 

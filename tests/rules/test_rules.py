@@ -15,8 +15,8 @@ from toolkit.errors import ConfigError, DataError
 from toolkit.rules.checker import Name
 from toolkit.rules.kinds.blocklist import Blocklist
 from toolkit.rules.kinds.drop import Sample
-from toolkit.rules.reading import merged, read_rules, read_scope
 from toolkit.rules.rule import Rule, sample_hash
+from toolkit.rules.rules_yaml import merged, read_rules, read_scope
 from toolkit.rules.ruleset import RuleSet
 
 NAMES = {

@@ -10,8 +10,8 @@ from toolkit.data.documents import Document
 from toolkit.data.schema import ANY, INT, STR, Type, list_of, nullable
 from toolkit.errors import ConfigError, DataError
 from toolkit.rules.checker import Name
-from toolkit.rules.reading import read_rules, read_scope
 from toolkit.rules.rule import sample_hash
+from toolkit.rules.rules_yaml import read_rules, read_scope
 from toolkit.rules.ruleset import RuleSet
 
 NAMES = {

@@ -17,7 +17,7 @@ from tests.conftest import ROOT
 from toolkit import Document, MissingExtra, Tagger
 from toolkit.errors import ConfigError
 from toolkit.plugins import camel_case
-from toolkit.tag import describe
+from toolkit.tag import tagger_docs
 from toolkit.tag.tagger import TAGGERS
 from toolkit.testing import check_tagger
 from toolkit.testing.plugin import NASTY
@@ -61,7 +61,7 @@ def variants_of(name: str) -> list[dict[str, str]]:
     except ConfigError:
         return []
     default = {field.encode_name: field.default for field in msgspec.structs.fields(class_)}.get("variant")
-    return [{"variant": variant} for variant in describe.choices(class_, "variant") if variant != default]
+    return [{"variant": variant} for variant in tagger_docs.choices(class_, "variant") if variant != default]
 
 
 @pytest.mark.parametrize("name", NAMES)

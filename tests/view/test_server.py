@@ -14,7 +14,7 @@ from tests.browser.made import HOSTILE
 from tests.pipeline.conftest import Project, document, write_rows
 from tests.view.sites import LONG, MANY, TEXTS, Site, lay_out, serving
 from tests.waiting import PATIENCE, wait_until
-from toolkit.mix.effects.preview import blocks
+from toolkit.mix.rule_effects.preview import blocks
 from toolkit.view import questions
 from toolkit.view.answers import TEXT
 from toolkit.view.corpus import At, Query

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit import partials
+from toolkit import partial_sums
 from toolkit.aggregate.distributions import Distribution, Distributions, Leaf, merge_labels
 
 PAIRS = 10_000
@@ -116,7 +116,7 @@ class Agreement(msgspec.Struct):
 
     def merge(self, other: "Agreement") -> None:
         """Add other documents."""
-        partials.add(self.nulls, other.nulls)
+        partial_sums.add(self.nulls, other.nulls)
         self.both += other.both
         self.same += other.same
         for pair, count in other.pairs.items():

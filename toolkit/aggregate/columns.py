@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from toolkit import partials
+from toolkit import partial_sums
 from toolkit.aggregate import keys
 from toolkit.data import row_index
 from toolkit.execution.executors import Report
 from toolkit.lazy_numpy import np
-from toolkit.mix.effects.preview import BLOCK, blocks
 from toolkit.mix.join import JoinedShard, Joiner, joint_blocks
+from toolkit.mix.rule_effects.preview import BLOCK, blocks
 from toolkit.rules.expressions import WHOLE
 from toolkit.rules.ruleset import RuleSet
 from toolkit.storage.paths import escape_path, join
@@ -69,12 +69,12 @@ def columns_of(work: JoinedShard, folder: str, report: Report, group: Group | No
     """
     state = row_index.ensure(work.dataset, work.shard, work.max_document_bytes, group)
     path = join(folder, escape_path(work.shard) + ".columns")
-    columns = partials.load(path, Columns)
+    columns = partial_sums.load(path, Columns)
     if columns and columns.version == VERSION and columns.content == state.content:
         return columns
     own = msgspec.structs.replace(work.stream, text=None)  # columns are about the documents' own text
     result = _count(msgspec.structs.replace(work, sets=[], stream=own), state.content, report)
-    partials.save(path, result, group.files if group else None)
+    partial_sums.save(path, result, group.files if group else None)
     return result
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from toolkit.lazy_numpy import np
 from toolkit.storage.compression import compress_fast
-from toolkit.storage.outputs import RowOutput, Together
+from toolkit.storage.outputs import OutputBatch, RowOutput
 from toolkit.storage.paths import join
 from toolkit.storage.reading import Lines
 from toolkit.text.counting import COLUMNS, Counts
@@ -78,7 +78,7 @@ class Groups:
             yield key, [sum(column) for column in zip(*(row for _, row in result), strict=True)]
 
 
-def write(path: str, groups: Iterator[Group], together: Together | None = None) -> int:
+def write(path: str, groups: Iterator[Group], together: OutputBatch | None = None) -> int:
     """Write groups to a file; return how many. With `together` it appears with other files."""
     with RowOutput(path, compress=compress_fast, together=together) as out:
         out.write_rows(msgspec.json.encode(group) for group in groups)

@@ -13,7 +13,7 @@ from toolkit.aggregate.distributions import Distribution, merge_labels, summary
 from toolkit.aggregate.groups import Group, counts_of
 from toolkit.aggregate.histogram import Histogram, merged
 from toolkit.data.excerpts import harmless, unlike_formula
-from toolkit.mix.effects.counts import SizesByLabel
+from toolkit.mix.rule_effects.counts import SizesByLabel
 from toolkit.text.counting import COLUMNS, Counts
 
 NONE = "(none)"

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import xxhash
 
-from toolkit.align.section import Entry, value_struct
+from toolkit.align.align_config import Entry, value_struct
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import in_place, row_index, schema
 from toolkit.data.dataset import Dataset
@@ -27,8 +27,8 @@ from toolkit.errors import DataError
 from toolkit.exchange.scatter import Scatter, gather, once, outcome
 from toolkit.execution.executors import Report
 from toolkit.execution.progress import Position
+from toolkit.ingest.input_rows.input_bytes import InputBytes
 from toolkit.ingest.reader import Draft, Input
-from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.storage import Stat, json_files
 from toolkit.storage.paths import join, missing_reason, stat
 from toolkit.text.kernels.signatures import Array

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from toolkit.align import section
+from toolkit.align import align_config
 from toolkit.align.join import BLOCK, ROW
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
@@ -112,7 +112,7 @@ class Todo(msgspec.Struct):
     shards: list[str]
 
 
-def progress_of(dataset: Dataset, entry: section.Entry, shards: Sequence[str], limit: int) -> Todo:
+def progress_of(dataset: Dataset, entry: align_config.Entry, shards: Sequence[str], limit: int) -> Todo:
     """Return the work left for a set; nothing is written.
 
     Raises:
@@ -130,11 +130,11 @@ def progress_of(dataset: Dataset, entry: section.Entry, shards: Sequence[str], l
     if same and old is not None:
         works = works_to_write(dataset, entry, old, shards, "", limit)
         return Todo(inputs, old, [work.shard for work in works if not is_done(work)])
-    return Todo(inputs, section.schema_of(entry, inputs, limit), list(shards))
+    return Todo(inputs, align_config.schema_of(entry, inputs, limit), list(shards))
 
 
 def works_to_write(
-    dataset: Dataset, entry: section.Entry, schema: sets.SetSchema, shards: Sequence[str], folder: str, limit: int
+    dataset: Dataset, entry: align_config.Entry, schema: sets.SetSchema, shards: Sequence[str], folder: str, limit: int
 ) -> list[AlignWriteTask]:
     """Return the writing of each shard of a set."""
     settings = {key: key_schema.settings for key, key_schema in schema.keys.items()}

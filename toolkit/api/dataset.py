@@ -257,13 +257,13 @@ class Dataset:
         text: bool = True,
     ) -> "tuple[list[JoinedShard], list[JoinedSet]]":
         """Return the shards, and their joined sets."""
-        from toolkit.ingest import own_types
+        from toolkit.ingest import input_types
 
         with self._context(shard) as context:
             stream = _stream(context.dataset, sets, where)
             existing, _ = context.shards(stream.dataset, judges=bool(sets))
             chosen = existing if shards is None else _named(shards, existing, stream.dataset)
-            stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, existing))
+            stream = msgspec.structs.replace(stream, own=input_types.of_documents(stream.dataset, existing))
             resolved = context.source_of(stream.dataset, existing).resolve(
                 stream, check="strict"
             )  # types of all shards
@@ -277,7 +277,7 @@ class Dataset:
 def _stream(dataset: "Places", sets: Sequence[Any], where: Any) -> "Stream":
     from toolkit.mix.joined_sets import read_joined
     from toolkit.mix.settings import Stream
-    from toolkit.rules.reading import read_rules
+    from toolkit.rules.rules_yaml import read_rules
 
     for item in sets:
         if not isinstance(item, str | Mapping):

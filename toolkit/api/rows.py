@@ -253,7 +253,7 @@ class Rows(Generic[T]):
 
     def _without_text(self, work: "JoinedShard", rules: "RuleSet") -> Iterator[tuple[Document, int, list[Any]]]:
         """Yield documents without text, with their numbers and values."""
-        from toolkit.mix.effects.preview import blocks
+        from toolkit.mix.rule_effects.preview import blocks
 
         rules.needs.keys.update(["document", *(key.name for joined in work.sets for key in joined.keys)])
         rules.needs.fields.clear()

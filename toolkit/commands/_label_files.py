@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 import msgspec
 import xxhash
 
-from toolkit.command_line import Flag, Stage
+from toolkit.command_line import Flag, StageOptions
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import Finder
 from toolkit.data.dataset import Dataset
@@ -90,7 +90,7 @@ ML_FILTER: Final = "ml-filter"
 Form = Literal["ml-filter", "label-studio", "argilla"]
 
 
-class FileOptions(Stage, frozen=True, kw_only=True):
+class FileOptions(StageOptions, frozen=True, kw_only=True):
     """Options for writing external files.
 
     Attributes:

@@ -30,15 +30,15 @@ from toolkit.errors import ConfigError, DataError, ToolkitError, choices, did_yo
 from toolkit.exchange import thresholds
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import shard_tasks, tasks_of
-from toolkit.ingest import own_types
+from toolkit.ingest import input_types
 from toolkit.mix import publish
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.budget import BudgetSettings, bounds, drawing
 from toolkit.mix.budget.bounds import GroupBudget
-from toolkit.mix.effects import preview
-from toolkit.mix.effects.counts import Totals
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound, unchanged_manifest
+from toolkit.mix.rule_effects import preview
+from toolkit.mix.rule_effects.counts import Totals
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.records import sets as records
 from toolkit.records.external_sets import ExternalContent
@@ -328,7 +328,7 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
     if context.share and not shards:
         return  # the sets need not be there yet
     if stream.own is None:  # or else it is over a sample, whose documents are of other shards
-        stream = msgspec.structs.replace(stream, own=own_types.of_documents(stream.dataset, listed))
+        stream = msgspec.structs.replace(stream, own=input_types.of_documents(stream.dataset, listed))
     source = context.source_of(stream.dataset, shards)
     if refused := source.faults([attribute.set for attribute in stream.attributes]):
         if not context.options.only_shows:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit import partials
+from toolkit import partial_sums
 from toolkit.command_line import CommandResult, absent
 from toolkit.commands import (
     _mix_preparation as preparation,
@@ -26,9 +26,9 @@ from toolkit.errors import ConfigError, amount, mismatch
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import shard_tasks
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects import explain as explaining, preview, summary
-from toolkit.mix.effects.counts import RuleEffect, Totals, added
 from toolkit.mix.publish import BlocklistCount, OrphanCount, Unseen
+from toolkit.mix.rule_effects import explain as explaining, preview, summary
+from toolkit.mix.rule_effects.counts import RuleEffect, Totals, added
 from toolkit.mix.writer import not_carried
 from toolkit.records.identity import ADVICE_FOR_STREAMS, ChosenDocuments, IndexedDocuments, find_duplicate_ids
 from toolkit.records.left_out import LeftOut
@@ -124,7 +124,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         labels[stream.name] = {}
     for work, result in previews:
         effects.add(work, result, result.only)
-        partials.add(labels, {work.stream.name: result.labels})
+        partial_sums.add(labels, {work.stream.name: result.labels})
     totals = effects.totals
     if not totals.kept and not broken:
         publishing.empty(context, settings, effects)

@@ -23,13 +23,13 @@ from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import shard_tasks
 from toolkit.mix import assemble, orphans, plan, publish, settings as mix_settings, stage
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects import summary
-from toolkit.mix.effects.counts import RuleEffect, Totals
-from toolkit.mix.effects.preview import Preview, ShardToPreview
-from toolkit.mix.effects.summary import MixSummary
 from toolkit.mix.join import RAW_ATTRIBUTES
 from toolkit.mix.orphans import FIELD
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount, Unseen, orphan_counts
+from toolkit.mix.rule_effects import summary
+from toolkit.mix.rule_effects.counts import RuleEffect, Totals
+from toolkit.mix.rule_effects.preview import Preview, ShardToPreview
+from toolkit.mix.rule_effects.summary import MixSummary
 from toolkit.mix.settings import COPY, MixSettings
 from toolkit.mix.stage import StageRecord, StageRecords
 from toolkit.records import identity, sets as records

@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from toolkit import partials
+from toolkit import partial_sums
 from toolkit.data import excerpts
 from toolkit.errors import amount, short
 from toolkit.mix.budget.bounds import GroupBudget
-from toolkit.mix.effects.counts import NO_LABEL, RuleEffect, Totals
-from toolkit.mix.effects.explain import VALUE_CHARS, MixChanges
-from toolkit.mix.effects.preview import LabelCount
 from toolkit.mix.publish import BudgetFound, LabelTotals, Manifest, Unseen
+from toolkit.mix.rule_effects.counts import NO_LABEL, RuleEffect, Totals
+from toolkit.mix.rule_effects.explain import VALUE_CHARS, MixChanges
+from toolkit.mix.rule_effects.preview import LabelCount
 from toolkit.rules.kinds import kind_called
 from toolkit.stages.context import table
 
 if TYPE_CHECKING:
-    from toolkit.mix.effects.summary import MixSummary
+    from toolkit.mix.rule_effects.summary import MixSummary
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ def published(output: str, manifest: Manifest, *, already: bool = False) -> str:
     lines += [f"{name}: {count:,}" for name, count in manifest.counts.items()]
     rows = [["label", "documents", "bytes", "stored", "parts"]]
     for label, listed in _sections(sorted(manifest.labels.items(), key=lambda item: (-item[1].content_size, item[0]))):
-        total = partials.total(LabelTotals(), listed)
+        total = partial_sums.total(LabelTotals(), listed)
         sizes = (total.documents, total.content_size, total.size, total.parts)
         rows.append([label, *(f"{size:,}" for size in sizes)])
     lines += ["", table(rows, right=range(1, 5))]
@@ -129,7 +129,7 @@ def labels_table(labels: Mapping[str, LabelCount], rules: Sequence[tuple[int, st
     dropping = [i for i, (_, kind) in enumerate(rules) if kind_called(kind).ROLE.drops]
     rows = [["label", "documents", "kept", "of label", "characters", "kept", *(f"# {rules[i][0]}" for i in dropping)]]
     for label, counts in _sections(sorted(labels.items(), key=lambda item: (-item[1].rows, item[0]))):
-        total = partials.total(LabelCount(dropped=[0] * len(rules)), counts)
+        total = partial_sums.total(LabelCount(dropped=[0] * len(rules)), counts)
         cells = [f"{total.rows:,}", f"{total.kept:,}", share(total.kept, total.rows)]
         cells += [f"{total.chars:,}", f"{total.kept_chars:,}", *(f"{total.dropped[i]:,}" for i in dropping)]
         rows.append([label if label != NO_LABEL else "(none)", *cells])
@@ -214,7 +214,7 @@ def budget_table(budget: BudgetFound | None, *, written: bool = False) -> str:
     rows = [["budget, " + budget.unit, *head, *(["written: characters", "bytes"] if written else [])]]
     whole = sum(row.amount for row in ranked) or 1.0
     for name, groups in sections:
-        total = partials.total(GroupBudget(group=""), [msgspec.structs.replace(row, group="") for row in groups])
+        total = partial_sums.total(GroupBudget(group=""), [msgspec.structs.replace(row, group="") for row in groups])
         if budget.redistributed and groups is ranked and total.missing:
             total.missing = max(0.0, total.target - total.amount)
         cells = [f"{total.available:,.0f}", f"{total.target:,.0f}", f"{total.amount:,.0f}"]

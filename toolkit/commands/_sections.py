@@ -14,7 +14,7 @@ from toolkit.config.yaml_nodes import Path
 from toolkit.data.dataset import Dataset
 from toolkit.describe.about import splits_of_files
 from toolkit.errors import ConfigError
-from toolkit.ingest import section as ingest_section
+from toolkit.ingest import ingest_config
 from toolkit.records.sets import SetSchema
 from toolkit.stages.context import Context
 from toolkit.storage.paths import absolute, is_folder, not_in
@@ -33,11 +33,11 @@ def aligned(context: Context) -> dict[str, SetSchema]:
     """
     if not context.has("align"):
         return {}
-    from toolkit.align import section
+    from toolkit.align import align_config
 
     def read() -> dict[str, SetSchema]:
-        entries, limit = section.read_section(context.section("align")), context.config.max_document_bytes
-        return {entry.set: section.schema_of(entry, entry.inputs(), limit) for entry in entries}
+        entries, limit = align_config.read_section(context.section("align")), context.config.max_document_bytes
+        return {entry.set: align_config.schema_of(entry, entry.inputs(), limit) for entry in entries}
 
     return context.once("align", read)
 
@@ -51,7 +51,7 @@ def tags(context: Context) -> tag_plan.Plan:
 
     def before() -> dict[str, SetSchema]:
         results = aligned(context) if context.options.command == "run" else {}
-        return ingest_section.set_schemas(context.entries) | results
+        return ingest_config.set_schemas(context.entries) | results
 
     def read() -> tag_plan.Plan:
         elsewhere = type_lookup(context, lambda: context.dataset, before)
@@ -90,11 +90,11 @@ def annotations(context: Context, schemas: Mapping[str, SetSchema] | None = None
     Raises:
         ConfigError: naming the place in the file; if there is no such section, too.
     """
-    from toolkit.learn.annotate import section
+    from toolkit.learn.annotate import annotate_config
 
     result = context.known_sets("annotate") if schemas is None else schemas
     place, dataset = context.section("annotate"), context.dataset
-    return section.read_section(place, dataset, result, partial(type_lookup, context), context.own_types_known)
+    return annotate_config.read_section(place, dataset, result, partial(type_lookup, context), context.own_types_known)
 
 
 def mix(context: Context) -> "MixSettings":

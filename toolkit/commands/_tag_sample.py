@@ -11,7 +11,7 @@ from toolkit.data.row_index import ShardState
 from toolkit.errors import ConfigError, DataError
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import ShardDone, shard_tasks
-from toolkit.ingest import section as ingest_section
+from toolkit.ingest import ingest_config
 from toolkit.records import sets as records
 from toolkit.stages.context import Context, Outcome, failures, table
 from toolkit.storage.threads import for_each
@@ -225,7 +225,7 @@ def of(context: Context, names: list[str]) -> sample.SampleRecord:
             raise ConfigError(f"expected the set {name!r} in the sample, got none; {again}")
     if context.has("tag"):
         try:
-            planned = ingest_section.set_schemas(context.entries)
+            planned = ingest_config.set_schemas(context.entries)
             elsewhere = sections.type_lookup(context, lambda: drawn, lambda: planned)
             check_section(context.section("tag"), drawn, names, planned, elsewhere, context.own_types_known)
         except (ConfigError, DataError) as error:

@@ -12,8 +12,8 @@ from toolkit.data.excerpts import escaped
 from toolkit.describe.provenance import counted
 from toolkit.errors import ConfigError, ToolkitError, amount, short
 from toolkit.execution.executors import Report, Task
+from toolkit.ingest.input_rows.preview import Preview, preview
 from toolkit.ingest.plan import InputToIngest
-from toolkit.ingest.reading.preview import Preview, preview
 from toolkit.inspect.documents import FileDocuments
 from toolkit.inspect.targets import Format, recorded_format
 from toolkit.mix import publish

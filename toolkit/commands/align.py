@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.align import join as joining, section, write
+from toolkit.align import align_config, join as joining, write
 from toolkit.align.write import Todo, progress_of, works_to_write
 from toolkit.command_line import CommandResult, Configured, Flag, Shared
 from toolkit.commands import _sections as sections
@@ -59,11 +59,11 @@ class Options(Configured, Shared, frozen=True, kw_only=True):
 
 def run(context: Context, options: Options) -> Outcome:
     """Make the outdated sets of the section ``align:``."""
-    entries = section.read_section(context.section("align"))
+    entries = align_config.read_section(context.section("align"))
     dataset = context.dataset
     shards, unfinished = context.shards(dataset, judges=True)
     for entry in entries:
-        section.check_made(dataset, entry, overwrite=options.overwrite)
+        align_config.check_made(dataset, entry, overwrite=options.overwrite)
     todo = {entry.set: progress_of(dataset, entry, shards, context.config.max_document_bytes) for entry in entries}
     if options.dry_run:
         return show_plan(context, {"align": {name: _describe(todo) for name, todo in todo.items()}})
@@ -110,7 +110,7 @@ class _AlignedSets:
         data = Alignment(attributes=self.dataset.attributes, sets=self.data, failed=self.failed)
         return Outcome(text=text, data=data, failures=self.failed)
 
-    def make(self, entry: section.Entry, todo: Todo) -> None:
+    def make(self, entry: align_config.Entry, todo: Todo) -> None:
         if not todo.shards:
             result = sets.load_aligned(self.dataset, entry.set)
             self.complete.add(entry.set)
@@ -130,10 +130,10 @@ class _AlignedSets:
         self.complete.add(entry.set)
         self._clear(entry)
 
-    def _clear(self, entry: section.Entry) -> None:
+    def _clear(self, entry: align_config.Entry) -> None:
         remove_tree(_folder(self.dataset, entry))
 
-    def _make(self, entry: section.Entry, todo: Todo, folder: str) -> bool:
+    def _make(self, entry: align_config.Entry, todo: Todo, folder: str) -> bool:
         """Make a set; a share only scatters its files and shards, and False is returned."""
         types = {name: key.type for name, key in todo.schema.keys.items()}
         sizes = {path: size_of(path) for path in todo.inputs}
@@ -192,7 +192,7 @@ class _AlignedSets:
         return parts, starts
 
     def _check(
-        self, entry: section.Entry, counts: dict[str, int], examples: dict[str, list[str]], inputs: list[str]
+        self, entry: align_config.Entry, counts: dict[str, int], examples: dict[str, list[str]], inputs: list[str]
     ) -> None:
         """Check the matches of documents and values against the settings.
 
@@ -228,7 +228,7 @@ class _AlignedSets:
 
     def _write(
         self,
-        entry: section.Entry,
+        entry: align_config.Entry,
         todo: Todo,
         folder: str,
         aligned: sets.Aligned,
@@ -258,7 +258,7 @@ class _AlignedSets:
         ]
         return len(self._run(f"writing {entry.set}", write.write_shard, tasks, per_shard=True))
 
-    def _tell(self, entry: section.Entry, counts: dict[str, int], written: int) -> None:
+    def _tell(self, entry: align_config.Entry, counts: dict[str, int], written: int) -> None:
         self.rows.append([entry.set, *(f"{counts.get(name, 0):,}" for name in _COUNTED), str(written)])
         matched = {name: count for name, count in counts.items() if name in _COUNTED}
         annotations = {name: count for name, count in counts.items() if name not in _COUNTED}
@@ -282,13 +282,13 @@ class _AlignedSets:
         return all_values(self.context.run(label, function, tasks, unit, failed=failed, needs=needs))
 
 
-def _folder(dataset: Dataset, entry: section.Entry) -> str:
+def _folder(dataset: Dataset, entry: align_config.Entry) -> str:
     """Return the folder of a set's intermediate files."""
     return join(dataset.bookkeeping, "align", entry.set)
 
 
 def _shards_to_read(
-    dataset: Dataset, entry: section.Entry, shards: Sequence[str], partitions: int, limit: int
+    dataset: Dataset, entry: align_config.Entry, shards: Sequence[str], partitions: int, limit: int
 ) -> list[joining.ShardToRead]:
     reader = entry.reader()
     whole = joining.ShardToRead(
@@ -323,7 +323,7 @@ def _counted(count: int, name: str) -> str:
 
 def _progress(look: Look) -> Iterator[Progress]:
     context = look.context
-    for entry in section.read_section(context.section("align")):
+    for entry in align_config.read_section(context.section("align")):
         name = f"align {entry.set}"
         try:
             shards = look.shards(context.dataset)
@@ -343,7 +343,7 @@ def _progress(look: Look) -> Iterator[Progress]:
 
 
 def _look(look: Look) -> str:
-    section.read_section(look.context.section("align"))
+    align_config.read_section(look.context.section("align"))
     return look.context.dataset.bookkeeping
 
 

@@ -14,7 +14,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import ShardDone
-from toolkit.learn.annotate import annotator as annotators, batch, ledger, requests, section
+from toolkit.learn.annotate import annotate_config, annotator as annotators, batch, ledger, requests
 from toolkit.learn.annotate.annotator import SAMPLE, Annotator
 from toolkit.learn.annotate.endpoint import authorization
 from toolkit.records import sets
@@ -101,7 +101,7 @@ class _Annotating:
         if context.share and not shards:
             return Outcome(text=context.share.nothing(), data=self.outcome.data)
         earlier = context.known_sets("annotate")
-        schemas = section.schemas_of(self.plans, dataset, earlier, overwrite=self.options.overwrite)
+        schemas = annotate_config.schemas_of(self.plans, dataset, earlier, overwrite=self.options.overwrite)
         context.check_sets_read(shards, schemas)
         works = {name: sections.to_tag(context, plan, schemas) for name, plan in self.plans.items()}
         if self.options.dry_run:
@@ -113,7 +113,7 @@ class _Annotating:
         settings = tagging.settings_of(schemas)
         holds = {f"the set {name}": json_digest(settings[name]) for name in works}
         with context.lease(dataset.bookkeeping, dataset.attributes, holds):
-            section.schemas_of(self.plans, dataset, earlier, overwrite=self.options.overwrite, write=True)
+            annotate_config.schemas_of(self.plans, dataset, earlier, overwrite=self.options.overwrite, write=True)
             for name, work in works.items():
                 if not self._annotate(name, work, shards, failed_before):
                     break
@@ -324,12 +324,12 @@ def _spent(spent: ledger.Spending) -> dict[str, str]:
 def _check(context: Context, checked: Checked) -> None:
     if not checked.faults:  # or else sets are not known
         plans, overwrite = sections.annotations(context, checked.sets), context.options.overwrite
-        checked.sets |= section.schemas_of(plans, context.dataset, checked.sets, overwrite=overwrite)
+        checked.sets |= annotate_config.schemas_of(plans, context.dataset, checked.sets, overwrite=overwrite)
 
 
 def _prepare(context: Context, names: Collection[str]) -> None:
     plans = {name: plan for name, plan in sections.annotations(context).items() if name in names}
-    section.schemas_of(plans, context.dataset, context.known_sets("annotate"), overwrite=False)
+    annotate_config.schemas_of(plans, context.dataset, context.known_sets("annotate"), overwrite=False)
 
 
 STAGE = Declaration(

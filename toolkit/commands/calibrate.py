@@ -2,13 +2,13 @@
 
 from typing import Annotated, ClassVar
 
-from toolkit.command_line import Configured, Flag, Stage
+from toolkit.command_line import Configured, Flag, StageOptions
 from toolkit.commands.dedup import make_sets, plan_of, stage_of
 from toolkit.errors import ConfigError
 from toolkit.stages.context import Context, Outcome
 
 
-class Options(Configured, Stage, frozen=True, kw_only=True):
+class Options(Configured, StageOptions, frozen=True, kw_only=True):
     """Options of ``toolkit calibrate``.
 
     Attributes:

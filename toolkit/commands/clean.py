@@ -9,8 +9,8 @@ from toolkit.command_line import CommandResult, Flag, Looking, Words
 from toolkit.commands import _sections as sections
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError, NothingThere, amount
-from toolkit.ingest import attempts, section as ingest_section
-from toolkit.make import section as make_section
+from toolkit.ingest import attempts, ingest_config
+from toolkit.make import make_config
 from toolkit.records import external_sets, ingested, left_out, sets as records
 from toolkit.records.ingested import lost_shards
 from toolkit.stages.context import Context, Outcome
@@ -97,7 +97,7 @@ def _forget(context: Context, options: Options) -> Outcome:
         raise ConfigError(
             "--forget: expected a configuration with a dataset (-c), or `-c CONFIG dataset=ROOT`; got none"
         )
-    dataset, holds = context.dataset, ingest_section.holds(context.entries)
+    dataset, holds = context.dataset, ingest_config.holds(context.entries)
     with context.lease(dataset.bookkeeping, dataset.documents, dict.fromkeys(holds, "")):
         ingested_inputs, sets = ingested.load_all(dataset), external_sets.sets_seen(dataset)
         existing: list[str] = []
@@ -119,9 +119,9 @@ def _forget(context: Context, options: Options) -> Outcome:
         results = _derived_documents(context, shards)
         if not options.dry_run:
             for home, of in results:
-                with context.lease(home.bookkeeping, home.attributes, {f"the set {make_section.DOCUMENTS}": ""}):
+                with context.lease(home.bookkeeping, home.attributes, {f"the set {make_config.DOCUMENTS}": ""}):
                     attempts.forget_shards(open_dataset(home.attributes, None, None), of)
-                    make_section.forget_shards(
+                    make_config.forget_shards(
                         home, of
                     )  # last: the same command, after a kill, knows them by these records
             external_sets.forget(dataset, shards, [name for name in options.forget if name in sets])
@@ -141,9 +141,9 @@ def _forget(context: Context, options: Options) -> Outcome:
 
 def _derived_documents(context: Context, shards: Sequence[str]) -> list[tuple[Dataset, list[str]]]:
     """Return the documents of ``make:`` from these shards, by dataset."""
-    section = context.section(make_section.SECTION) if context.has(make_section.SECTION) else None
-    homes = map(make_section.home_of, make_section.roots(section) if section else ())
-    return [(home, sorted({*shards} & {*records.recorded_shards(home, make_section.DOCUMENTS)})) for home in homes]
+    section = context.section(make_config.SECTION) if context.has(make_config.SECTION) else None
+    homes = map(make_config.home_of, make_config.roots(section) if section else ())
+    return [(home, sorted({*shards} & {*records.recorded_shards(home, make_config.DOCUMENTS)})) for home in homes]
 
 
 def _roots(context: Context) -> list[str]:
@@ -154,8 +154,8 @@ def _roots(context: Context) -> list[str]:
     if context.has_dataset:
         dataset = context.dataset
         roots += [*dataset.written, dataset.attributes, dataset.bookkeeping]
-    if context.has(make_section.SECTION):
-        roots += make_section.roots(context.section(make_section.SECTION))
+    if context.has(make_config.SECTION):
+        roots += make_config.roots(context.section(make_config.SECTION))
     for mix in map(sections.mix, sections.mixes(context).values()):
         roots += [mix.output.path, *([mix.rejected] if mix.rejected else [])]
     if not roots:

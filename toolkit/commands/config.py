@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Annotated, ClassVar
 
-from toolkit.align import section as align_section
+from toolkit.align import align_config
 from toolkit.command_line import Flag, Options as CommonOptions, Words
 from toolkit.commands import _sections as sections
 from toolkit.config.settings import ConfigNode, stages
@@ -12,8 +12,8 @@ from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import ANY, Type
 from toolkit.describe.about import read_about
 from toolkit.errors import ConfigError, MissingExtra, MissingModel
-from toolkit.learn.annotate import section as annotate_section
-from toolkit.learn.train import section as train_section
+from toolkit.learn.annotate import annotate_config
+from toolkit.learn.train import trained_models
 from toolkit.rules import checker, expression_tree, expressions, ruleset
 from toolkit.rules.rule import Rule
 from toolkit.stages.context import Context, Outcome, show_settings
@@ -31,7 +31,7 @@ def faults(context: Context) -> list[str]:
         _ = context.entries
     if context.has("align"):
         with faults.collected():
-            align_section.read_section(context.section("align"))
+            align_config.read_section(context.section("align"))
     if context.has("tag"):
         _tag(context.section("tag"), faults)
     for name in filter(context.has, (*stages("whole"), "train")):
@@ -85,7 +85,7 @@ def _whole(section: ConfigNode, name: str, errors: _Faults) -> None:
         with errors.collected():
             place = section.at(set_name)
             if name == "train":
-                place.value = train_section.as_whole(place, set_name)
+                place.value = trained_models.as_whole(place, set_name)
             whole_section.check_entry(place, set_name, name)
 
 
@@ -93,7 +93,7 @@ def _annotate(context: Context, errors: _Faults) -> None:
     section = context.section("annotate")
     for name in section.value:
         with errors.collected():
-            tag_plan.read_sets(annotate_section.as_tag(section, name, context.dataset), [name], _sets_on_disk)
+            tag_plan.read_sets(annotate_config.as_tag(section, name, context.dataset), [name], _sets_on_disk)
 
 
 def _mix(context: Context, errors: _Faults) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Configured, Flag, Stage, absent
+from toolkit.command_line import CommandResult, Configured, Flag, StageOptions, absent
 from toolkit.config.settings import sets_before
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
@@ -30,7 +30,7 @@ from toolkit.whole_corpus.resolve import UNRESOLVED, UNSIGNED, UNWRITTEN, states
 from toolkit.whole_corpus.section import Entry, Plan
 
 
-class Options(Configured, Stage, frozen=True, kw_only=True):
+class Options(Configured, StageOptions, frozen=True, kw_only=True):
     """Options of ``toolkit dedup``.
 
     Attributes:
@@ -138,7 +138,7 @@ def plan_of(context: Context, name: str) -> Plan:
     return context.once(name, read)
 
 
-def make_sets(context: Context, options: Stage, plan: Plan, *, refit: bool = False) -> Outcome:
+def make_sets(context: Context, options: StageOptions, plan: Plan, *, refit: bool = False) -> Outcome:
     """Make the sets of a section; `refit` has what was fitted before fitted anew."""
     dataset = context.dataset
     shards, unfinished = context.shards(dataset, judges=True, writes=True)

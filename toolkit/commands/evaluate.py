@@ -18,7 +18,7 @@ from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.execution.grouped import tasks_of
 from toolkit.learn.evaluate import evaluation, plots, predictions as answering, results
 from toolkit.learn.evaluate.metrics import HEADLINES, Task as What
-from toolkit.learn.train import section
+from toolkit.learn.train import trained_models
 from toolkit.mix.joined_sets import JoinedSet, scale_of
 from toolkit.records import sets as records
 from toolkit.stages.context import Context, Outcome, failures, table
@@ -366,7 +366,7 @@ def _learnt_from(dataset: Dataset, predictions: list[answering.Question]) -> lis
             f"{prediction.text}: the model {card.name} was trained on "
             f"{amount(sum(card.documents['train'].values()), 'document')}, which may be among these; look at others, "
             "such as --where 'sample.split == \"test\"'"
-            for card in section.with_files(dataset, digests)
+            for card in trained_models.with_files(dataset, digests)
         ]
     return results
 

@@ -17,7 +17,7 @@ from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.documents import DocumentRow
 from toolkit.data.urls import has_scheme
 from toolkit.errors import ConfigError, NoDocuments, amount
-from toolkit.ingest.reading.preview import Preview
+from toolkit.ingest.input_rows.preview import Preview
 from toolkit.inspect import targets
 from toolkit.inspect.documents import FileDocuments, types_of
 from toolkit.inspect.targets import format_of, recorded_format

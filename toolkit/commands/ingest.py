@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from toolkit import one_pass
-from toolkit.command_line import CommandResult, Configured, Stage, absent
+from toolkit.command_line import CommandResult, Configured, StageOptions, absent
 from toolkit.commands import _mix_preparation as preparation, _mix_tables as tables, _sections as sections
 from toolkit.config.settings import stages
 from toolkit.data.dataset import ConfiguredPath, Dataset, Inside, check_dataset, dataset_folders
@@ -22,14 +22,14 @@ from toolkit.execution.grouped import Finished, Work
 from toolkit.ingest import (
     attempts,
     in_place,
+    ingest_config,
     inputs as ingest_records,
     plan as ingest_plan,
     run as ingesting,
-    section as ingest_section,
 )
 from toolkit.ingest.attempts import SupersededInput, find_superseded, forget_superseded, removed_inputs
 from toolkit.mix import bindings, publish
-from toolkit.mix.effects.counts import added
+from toolkit.mix.rule_effects.counts import added
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.writer import not_carried
 from toolkit.one_pass import InputToPass
@@ -95,7 +95,7 @@ class Passing:
                 schema_check.prepare(
                     self.tag.plan,
                     dataset,
-                    {**ingest_section.set_schemas(context.entries), **sections.aligned(context)},
+                    {**ingest_config.set_schemas(context.entries), **sections.aligned(context)},
                     overwrite=context.options.overwrite,
                 )
             for plan in self.plans:
@@ -130,7 +130,7 @@ def plan_pass(context: Context, plans: Mapping[str, Any]) -> Passing | None:
             shards = {*context.mine(context.dataset)}
         shards = {*context.limited(sorted({*(shards or ()), *(work.shard_name() for work in works)}))}
     tagged, wholes = plans.get("tag", {}), [plans[name] for name in stages("whole") if name in plans]
-    result = {**ingest_section.set_schemas(context.entries), **tagged}
+    result = {**ingest_config.set_schemas(context.entries), **tagged}
     tag = sections.to_tag(context, sections.tags(context), tagged) if tagged else None
     mix = None
     if context.has("mix"):
@@ -164,7 +164,7 @@ def plan_per_shard(context: Context, *, writes: bool) -> Passing:
     """
     dataset = context.dataset
     settings = _settings(context, dataset, writes=writes)
-    results, tag = ingest_section.set_schemas(context.entries), None
+    results, tag = ingest_config.set_schemas(context.entries), None
     if context.has("tag"):
         planned, overwrite = {**results, **sections.aligned(context)}, context.options.overwrite
         tagged = schema_check.prepare(sections.tags(context), dataset, planned, overwrite=overwrite, write=False)
@@ -221,7 +221,7 @@ def _settings(context: Context, dataset: Dataset, *, writes: bool) -> MixSetting
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-class Options(Configured, Stage, frozen=True, kw_only=True):
+class Options(Configured, StageOptions, frozen=True, kw_only=True):
     """Options of ``toolkit ingest``."""
 
     REMAKES: ClassVar = "all"
@@ -266,7 +266,7 @@ class PlannedIngest:
         former: Former packs of the inputs.
     """
 
-    entries: list[ingest_section.Entry]
+    entries: list[ingest_config.Entry]
     inputs: Sequence[ingest_plan.InputToIngest]
     works: Sequence[ingest_plan.InputToIngest]
     former: list[SupersededInput]
@@ -286,7 +286,7 @@ def plan(context: Context) -> PlannedIngest:
     works = context.typed((share.inputs if share else inputs)[: options.limit])
     former = find_superseded(works, inputs, dataset)
     ingest_records.check_settings(works, ((item.record, item.by) for item in former if item.record))
-    ingest_section.prepare(entries, dataset, overwrite=options.overwrite, write=False)
+    ingest_config.prepare(entries, dataset, overwrite=options.overwrite, write=False)
     return PlannedIngest(entries, inputs, works, former)
 
 
@@ -341,8 +341,8 @@ def run(
         return _dry_run(context, works)
     context.sweep(dataset.documents, dataset.attributes, dataset.bookkeeping)
     failed_tasks = FailureRecords(dataset, "ingest")
-    with context.lease(dataset.bookkeeping, dataset.documents, ingest_section.holds(entries)):
-        ingest_section.prepare(entries, dataset, overwrite=options.overwrite)
+    with context.lease(dataset.bookkeeping, dataset.documents, ingest_config.holds(entries)):
+        ingest_config.prepare(entries, dataset, overwrite=options.overwrite)
         context.own_types.store()
         ingesting.sweep_downloads(result.inputs, dataset)
         _sweep_selections(result, dataset)
@@ -528,7 +528,7 @@ def _ingest(
     summary, todo, finished = _Summary(), works, Finished()
     with ahead.lease(context):
         if not ahead.deletes:
-            with context.dataset.listing_cache(ingest_section.set_schemas(context.entries)):
+            with context.dataset.listing_cache(ingest_config.set_schemas(context.entries)):
                 todo, finished = skip_finished(
                     works, ingesting.cached_outcome, failed_tasks, attrgetter("size"), summary.add
                 )
@@ -641,8 +641,8 @@ def _look(look: Look) -> str:
 
 def _check(context: Context, checked: Checked) -> PlannedIngest:
     ingest = plan(context)
-    checked.sets |= ingest_section.set_schemas(ingest.entries)
-    checked.holds |= ingest_section.holds(ingest.entries)
+    checked.sets |= ingest_config.set_schemas(ingest.entries)
+    checked.holds |= ingest_config.holds(ingest.entries)
     checked.roots.append(context.dataset.documents)
     return ingest
 

@@ -16,9 +16,9 @@ from toolkit.config import recipes, settings as config
 from toolkit.data.dataset import SHARD_SUFFIXES, is_within, normal_path
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER
 from toolkit.errors import ConfigError, DataError, NothingThere, amount
-from toolkit.ingest import file_kinds, folders, in_place, plan as ingest_plan, section
+from toolkit.ingest import file_kinds, folders, in_place, ingest_config, plan as ingest_plan
+from toolkit.ingest.input_rows.preview import Preview, UnwrittenRejects, preview
 from toolkit.ingest.reader import READERS, Draft, Input, Sample, first_drafts
-from toolkit.ingest.reading.preview import Preview, UnwrittenRejects, preview
 from toolkit.ingest.tables.fields import FieldReader
 from toolkit.mix.settings import writer_with
 from toolkit.mix.writer import not_carried
@@ -504,7 +504,7 @@ def _previews(entry: dict[str, Any], root: str) -> list[Preview]:
     """
     source = config.ConfigNode({"dataset": root, "ingest": [entry]})
     dataset = in_place.open_dataset(source, root, None, None)
-    works = ingest_plan.plan(section.read_section(source.at("ingest")), dataset, 1 << 30, overwrite=True)
+    works = ingest_plan.plan(ingest_config.read_section(source.at("ingest")), dataset, 1 << 30, overwrite=True)
     return [preview(work, 200) for work in works[:_COMPARED]]
 
 

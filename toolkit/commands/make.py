@@ -6,14 +6,14 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Configured, Stage
+from toolkit.command_line import CommandResult, Configured, StageOptions
 from toolkit.commands import dedup
 from toolkit.config.settings import sets_before
 from toolkit.errors import ConfigError, ToolkitError, amount, few
 from toolkit.execution.grouped import ShardDone, shard_tasks
-from toolkit.ingest import section as ingest_section
-from toolkit.make import section as making
-from toolkit.make.section import SECTION, Entry, ShardToMake, read_section, roots, schema_of
+from toolkit.ingest import ingest_config
+from toolkit.make import make_config
+from toolkit.make.make_config import SECTION, Entry, ShardToMake, read_section, roots, schema_of
 from toolkit.mix.join import JoinedShard
 from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords
@@ -29,7 +29,7 @@ from toolkit.whole_corpus.kinds.make import Make
 from toolkit.whole_corpus.resolve import states_of
 
 
-class Options(Configured, Stage, frozen=True, kw_only=True):
+class Options(Configured, StageOptions, frozen=True, kw_only=True):
     """Options of ``toolkit make``."""
 
     REMAKES: ClassVar = "sets"
@@ -62,7 +62,7 @@ def entries_of(context: Context) -> list[Entry]:
     section = context.section(SECTION)
     entries = read_section(section, context.dataset)
     names = {name for command in sets_before(SECTION) for name in getattr(context.config, command)}
-    names.update(ingest_section.set_schemas(context.entries))
+    names.update(ingest_config.set_schemas(context.entries))
     roots = set[str]()
     for entry in entries:
         if not entry.root and entry.name in names:
@@ -210,7 +210,7 @@ def _planned(context: Context, entry: Entry, schemas: Mapping[str, sets.SetSchem
 
 
 def _todo(works: Sequence[ShardToMake]) -> list[str]:
-    states = for_each(lambda work: making.state_of(work)[1], works)
+    states = for_each(lambda work: make_config.state_of(work)[1], works)
     return [work.shard for work, is_done in zip(works, states, strict=True) if not is_done]
 
 
@@ -224,9 +224,9 @@ def _make(
     holds = {f"the set {name}": json_digest(works[0].settings)} if works else {}
     with context.lease(home.bookkeeping, home.attributes, holds):
         is_whole = entry.root and not context.in_part and not context.failed
-        obsolete = making.others_in(home, shards) if is_whole else []
+        obsolete = make_config.others_in(home, shards) if is_whole else []
         if context.options.overwrite:  # before other settings, with which their records would be gone
-            making.forget_shards(home, obsolete)
+            make_config.forget_shards(home, obsolete)
         prepare(context, entry, schemas, overwrite=context.options.overwrite, write=True)
         resolved = context.source_of(dataset, shards).resolve_each(entry.reads(), SECTION, check="strict")
         joined = resolved.refuse_unreadable().joined(context.config.max_document_bytes)
@@ -234,12 +234,12 @@ def _make(
             msgspec.structs.replace(work, joined=joined_shard) for work, joined_shard in zip(works, joined, strict=True)
         ]
         with dataset.listing_cache([*entry.reads(), *([] if entry.root else [name])]):
-            tasks = shard_tasks(works, making.as_it_was, dataset.sizes())
+            tasks = shard_tasks(works, make_config.as_it_was, dataset.sizes())
         needs = context.disk.estimates(
             tasks, lambda work, text: text * (DOCUMENTS if work.entry.root else ATTRIBUTES) + FILES
         )
         results = context.run(
-            f"making {entry.name}", making.WORK, tasks, spreads=True, failed=failure_records, needs=needs
+            f"making {entry.name}", make_config.WORK, tasks, spreads=True, failed=failure_records, needs=needs
         )
         broken = failures(results)
         if not context.in_part:
@@ -269,7 +269,7 @@ def _progress(look: Look) -> Iterator[Progress]:
                 yield Progress(name, SECTION, causes, kind="whole")
                 continue
             todo = _todo(_works(context, entry, schemas, shards))
-            obsolete = making.others_in(home, shards) if entry.root and not context.in_part else []
+            obsolete = make_config.others_in(home, shards) if entry.root and not context.in_part else []
         except ToolkitError as error:
             yield Progress(name, unknown=str(error), kind="whole" if entry.whole else None)
         else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from toolkit.command_line import Configured, Flag, Stage, natural
+from toolkit.command_line import Configured, Flag, StageOptions, natural
 from toolkit.commands import (
     _mix_preparation as preparation,
     _mix_publishing as publishing,
@@ -26,9 +26,9 @@ from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, a
 from toolkit.execution.executors import Task
 from toolkit.execution.grouped import shard_tasks
 from toolkit.mix import bindings, join, lock, publish, stage
-from toolkit.mix.effects.counts import added
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import Manifest, is_unchanged, unchanged_manifest
+from toolkit.mix.rule_effects.counts import added
 from toolkit.mix.settings import TOKENS as FORMAT, MixSettings, Stream
 from toolkit.records import external_sets, sets
 from toolkit.records.failures import FailureRecords
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from toolkit.commands._mix_previews import SampleChoice
 
 
-class Locking(Configured, Stage, frozen=True, kw_only=True):
+class Locking(Configured, StageOptions, frozen=True, kw_only=True):
     """Options of commands with a published output.
 
     Attributes:

@@ -28,9 +28,9 @@ from toolkit.ingest.tables.arrow import NOT_FINITE
 from toolkit.inspect import targets
 from toolkit.mix import plan, publish, stage
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects.counts import Totals, added
-from toolkit.mix.effects.preview import uneven_losses
 from toolkit.mix.publish import unchanged_manifest
+from toolkit.mix.rule_effects.counts import Totals, added
+from toolkit.mix.rule_effects.preview import uneven_losses
 from toolkit.mix.settings import MixSettings, OutputSettings, Stream
 from toolkit.pages.report import render
 from toolkit.records import ingested, origins, sets as records

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Configured, Flag, Stage, find
+from toolkit.command_line import CommandResult, Configured, Flag, StageOptions, find
 from toolkit.commands import _mix_preparation as preparation, _mix_publishing as publishing, ingest
 from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.commands._mix_publishing import MixResult
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from toolkit.stages.cluster import Cluster
 
 
-class Options(Configured, Stage, frozen=True, kw_only=True):
+class Options(Configured, StageOptions, frozen=True, kw_only=True):
     """Options of ``toolkit run``.
 
     Attributes:

@@ -6,7 +6,7 @@ from typing import ClassVar
 import msgspec
 import xxhash
 
-from toolkit.command_line import Configured, Stage
+from toolkit.command_line import Configured, StageOptions
 from toolkit.commands.dedup import SampleCopy, make_sets, plan_of, stage_of
 from toolkit.errors import ConfigError, amount
 from toolkit.execution.executors import Task
@@ -19,7 +19,7 @@ from toolkit.whole_corpus.records import SignedShard, fates_folder
 from toolkit.whole_corpus.section import Entry
 
 
-class Options(Configured, Stage, frozen=True, kw_only=True):
+class Options(Configured, StageOptions, frozen=True, kw_only=True):
     """Options of ``toolkit sample``."""
 
     EXAMPLES: ClassVar = ("toolkit sample -c my.yaml", "toolkit sample -c my.yaml sample.train-0.documents=1000")

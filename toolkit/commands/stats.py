@@ -21,7 +21,7 @@ from toolkit.commands import _sections as sections
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.execution.executors import Result, Task
-from toolkit.ingest import inputs, own_types
+from toolkit.ingest import input_types, inputs
 from toolkit.inspect import counting, targets as inspected
 from toolkit.inspect.counting import (
     COUNT,
@@ -39,8 +39,8 @@ from toolkit.inspect.documents import expected_format, merged_types
 from toolkit.inspect.targets import Format, recorded_format
 from toolkit.interop.external_rows import ForeignRows, ForeignTable
 from toolkit.mix import publish, settings as mix_settings
-from toolkit.mix.effects.counts import BeforeAfter, SizesByLabel
 from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
+from toolkit.mix.rule_effects.counts import BeforeAfter, SizesByLabel
 from toolkit.mix.settings import Stream
 from toolkit.mix.writer import Writer
 from toolkit.records import ingested, left_out
@@ -398,7 +398,7 @@ class _CountFinder:
         self.counting.notes += notes
         self.counting.rejected.update(left_out.by_reason(ingested.load_all(stream.dataset).values()))
         self.counting.unit = "shards"
-        own = own_types.of_documents(stream.dataset, shards)
+        own = input_types.of_documents(stream.dataset, shards)
         stream = msgspec.structs.replace(stream, own=own, text=None)  # sizes are those of the documents' own text
         source = self._context.source_of(stream.dataset, shards)
         resolved = source.typed(stream)

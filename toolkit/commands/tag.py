@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Flag, Stage, Words, absent, natural
+from toolkit.command_line import CommandResult, Flag, StageOptions, Words, absent, natural
 from toolkit.commands import _sections as sections, _tag_sample as sampling
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
@@ -18,7 +18,7 @@ from toolkit.data.excerpts import escaped
 from toolkit.data.schema import SPANS, Type
 from toolkit.errors import ConfigError, ToolkitError, amount, short
 from toolkit.execution.grouped import shard_tasks
-from toolkit.ingest import section as ingest_section
+from toolkit.ingest import ingest_config
 from toolkit.records.failures import FailureRecords
 from toolkit.records.sets import SetSchema, ShardSets, is_recorded
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
@@ -59,7 +59,7 @@ class Tagging(CommandResult, kw_only=True):
     counts: dict[str, int] = absent()
 
 
-class Options(Stage, frozen=True, kw_only=True):
+class Options(StageOptions, frozen=True, kw_only=True):
     """Options of ``toolkit tag``.
 
     Attributes:
@@ -339,7 +339,7 @@ def _look(look: Look) -> str:
 
 
 def _check_sets(context: Context, names: Collection[str]) -> None:
-    planned, dataset = ingest_section.set_schemas(context.entries), context.dataset
+    planned, dataset = ingest_config.set_schemas(context.entries), context.dataset
     elsewhere, own = sections.type_lookup(context, lambda: dataset, lambda: planned), context.own_types_known
     context.warn(schema_check.check_section(context.section("tag"), dataset, names, planned, elsewhere, own))
 

@@ -17,7 +17,7 @@ from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, ToolkitError, amount, choices
 from toolkit.plugins import default_name
 from toolkit.stages.context import Context, Outcome, table
-from toolkit.tag import describe, tagger, trial
+from toolkit.tag import tagger, tagger_docs, trial
 from toolkit.tag.tagger import TAGGERS, Example, Tagger
 
 LINE_CHARS = 90
@@ -62,10 +62,10 @@ class TaggerDescription(msgspec.Struct, kw_only=True):
     source: str
     value: Any
     type: str
-    values: list[describe.Value]
-    options: list[describe.Option]
+    values: list[tagger_docs.Value]
+    options: list[tagger_docs.Option]
     variants: list[str]
-    reads: list[describe.Read]
+    reads: list[tagger_docs.Read]
     models: dict[str, str]
     extras: list[NeededExtra]
     examples: list[Example]
@@ -148,7 +148,7 @@ def _line(reference: str) -> ListedTagger:
     try:
         class_ = TAGGERS.find(reference)
         tagger.value_type(class_)
-        describe.options(class_)
+        tagger_docs.options(class_)
         line.about = purpose(class_, reference)
     except Exception as error:  # a broken tagger hides no other
         line.error = _one_line(error)
@@ -195,17 +195,17 @@ def _facts(reference: str, class_: type[Tagger]) -> TaggerDescription:
         file=os.path.relpath(inspect.getfile(class_)) if hasattr(sys.modules[class_.__module__], "__file__") else "",
         class_=f"{class_.__module__}:{class_.__name__}",
         documentation=documentation(class_),
-        source=describe.source(class_),
+        source=tagger_docs.source(class_),
         value=schema.to_json(value),
         type=str(value),
-        values=list(describe.values(class_)),
-        options=list(describe.options(class_)),
-        variants=describe.choices(class_, "variant"),
-        reads=list(describe.reads(class_)),
-        models=describe.models(class_),
+        values=list(tagger_docs.values(class_)),
+        options=list(tagger_docs.options(class_)),
+        variants=tagger_docs.choices(class_, "variant"),
+        reads=list(tagger_docs.reads(class_)),
+        models=tagger_docs.models(class_),
         extras=[
             NeededExtra(extra=extra, choice=choice, installed=_is_installed(extra))
-            for extra, choice in describe.extras(class_).items()
+            for extra, choice in tagger_docs.extras(class_).items()
         ],
         examples=list(class_.EXAMPLES),
     )
@@ -277,11 +277,11 @@ def _show(description: TaggerDescription) -> str:
         lines += ["", table(rows)]
     class_ = TAGGERS.find(description.tagger)
     for example in class_.EXAMPLES:
-        lines += ["", *(f"  {line}" for line in describe.example(example, VALUE_CHARS))]
+        lines += ["", *(f"  {line}" for line in tagger_docs.example(example, VALUE_CHARS))]
     return "\n".join(lines)
 
 
-def _read(read: describe.Read) -> str:
+def _read(read: tagger_docs.Read) -> str:
     value = ", or a value" if read.or_value else ""
     return f"{read.key} (option {read.option}{value}{'' if read.required else '; if it is given'})"
 

@@ -22,9 +22,9 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.describe import card, card_marks, croissant
 from toolkit.errors import ConfigError, DataError, ToolkitError, amount, short
 from toolkit.execution.executors import Report, Task
-from toolkit.ingest import section as ingest_section
+from toolkit.ingest import ingest_config
 from toolkit.lazy_numpy import np
-from toolkit.make import section as make_section
+from toolkit.make import make_config
 from toolkit.mix import publish
 from toolkit.pages import card as card_page
 from toolkit.records import ingested, origins, sets, takedown
@@ -121,7 +121,7 @@ def run(context: Context, options: Options) -> Outcome:
         return _outcome(context, lists, *_find(context, works))
     names = {f"the set {name}": "" for name in dataset.sets()}
     context.sweep(*dataset.written, dataset.attributes, dataset.bookkeeping)
-    lease = dict.fromkeys(ingest_section.holds(context.entries), "") | names | {"the takedown": ""}
+    lease = dict.fromkeys(ingest_config.holds(context.entries), "") | names | {"the takedown": ""}
     with context.lease(dataset.bookkeeping, dataset.documents, lease):
         _keep_lists(dataset, lists)
         works, copies, failed = _find(context, works)
@@ -454,7 +454,7 @@ def _annotators(context: Context) -> list["Annotator"]:
     """Return the annotators of the section ``annotate:``."""
     if not context.has("annotate"):
         return []
-    from toolkit.learn.annotate.section import annotator_of
+    from toolkit.learn.annotate.annotate_config import annotator_of
 
     section = context.section("annotate")
     return [annotator_of(section.at(name), context.dataset)[0] for name in section.value]
@@ -466,7 +466,7 @@ def _forget_answers(context: Context, works: Sequence[ShardToClear]) -> list[str
     What models were asked follows from the texts, so this comes before these are cleared.
     """
     from toolkit.learn.annotate import answers
-    from toolkit.learn.annotate.section import schemas_of
+    from toolkit.learn.annotate.annotate_config import schemas_of
 
     annotators = [annotator for annotator in _annotators(context) if is_folder(annotator.answers)]
     try:
@@ -596,7 +596,7 @@ def _again(context: Context) -> Iterator[str]:
     for name in context.dataset.sets():
         if whole.load_resolution(context.dataset, name):
             yield f"set {name}: toolkit {sets.command_of(context.dataset, name)}"
-    roots = make_section.roots(context.section(make_section.SECTION)) if context.has(make_section.SECTION) else []
+    roots = make_config.roots(context.section(make_config.SECTION)) if context.has(make_config.SECTION) else []
     yield from (f"{root}: toolkit make" for root in roots if is_folder(root))
     mixes = {name: sections.mix(of_mix) for name, of_mix in sections.mixes(context).items()}
     for name, settings in mixes.items():

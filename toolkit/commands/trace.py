@@ -19,8 +19,8 @@ from toolkit.errors import ConfigError, amount, short
 from toolkit.execution.executors import Report, Task
 from toolkit.mix import publish
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects import explain as explaining
 from toolkit.mix.join import JoinedShard, joint_rows
+from toolkit.mix.rule_effects import explain as explaining
 from toolkit.mix.settings import REJECTED, TOKENS
 from toolkit.records.left_out import LeftOut, is_called
 from toolkit.stages.context import Context, Outcome, all_values

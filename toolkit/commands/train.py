@@ -8,7 +8,7 @@ import msgspec
 from toolkit.command_line import CommandResult, Configured, Flag
 from toolkit.config.settings import sets_before
 from toolkit.errors import ConfigError, DataError, ToolkitError, amount
-from toolkit.learn.train import section
+from toolkit.learn.train import trained_models
 from toolkit.learn.train.examples import SPLITS
 from toolkit.stages.context import Context, Outcome, table
 from toolkit.whole_corpus.section import Entry, Plan
@@ -43,7 +43,7 @@ class PlannedTraining(CommandResult, kw_only=True):
     failed: list[str] = []
 
 
-class TrainedModel(section.ModelFacts, frozen=True, kw_only=True):
+class TrainedModel(trained_models.ModelFacts, frozen=True, kw_only=True):
     """A model: its folder, and whether it was there `already`, made from the same labels with the same settings."""
 
     folder: str
@@ -65,7 +65,7 @@ def run(context: Context, options: Options) -> Outcome:
     context.check_sets_read(shards, plan.schemas)
     if why := context.shared_ids((dataset, shard) for shard in shards):
         raise DataError(why)
-    training = section.Making(dataset, shards, context.config.max_document_bytes, context.run)
+    training = trained_models.Making(dataset, shards, context.config.max_document_bytes, context.run)
     outcome = Outcome(data=PlannedTraining() if options.dry_run else TrainResult())
     if options.dry_run:
         for entry in plan.entries:
@@ -73,11 +73,11 @@ def run(context: Context, options: Options) -> Outcome:
         return outcome
     results: dict[str, str | None] = {}
     for entry in plan.entries:
-        results[entry.set] = section.made_from(dataset, entry, shards)
-        where = section.folder_of(dataset, entry)
-        card = section.load(where)
-        section.check_free(where, entry.set, results[entry.set], card, dataset, overwrite=options.overwrite)
-    context.sweep(dataset.bookkeeping, *(section.folder_of(dataset, entry) for entry in plan.entries))
+        results[entry.set] = trained_models.made_from(dataset, entry, shards)
+        where = trained_models.folder_of(dataset, entry)
+        card = trained_models.load(where)
+        trained_models.check_free(where, entry.set, results[entry.set], card, dataset, overwrite=options.overwrite)
+    context.sweep(dataset.bookkeeping, *(trained_models.folder_of(dataset, entry) for entry in plan.entries))
     with context.lease(dataset.bookkeeping, dataset.attributes, {f"the model {e.set}": "" for e in plan.entries}):
         for entry in plan.entries:
             _one(outcome, entry, lambda entry: _trained(training, entry, results[entry.set]))
@@ -88,7 +88,7 @@ def _plan(context: Context) -> Plan:
     """Return the plan of the section; an error says which sets of the configuration have not been made yet."""
     schemas = context.known_sets("train")
     try:
-        return section.read_section(context.section("train"), context.dataset, schemas, context.external)
+        return trained_models.read_section(context.section("train"), context.dataset, schemas, context.external)
     except ConfigError as error:
         missing = {name: command for command in sets_before("train") for name in getattr(context.config, command)}
         todo = [f"{name} (`toolkit {command}`)" for name, command in missing.items() if name not in schemas]
@@ -112,22 +112,22 @@ def _one(outcome: Outcome, entry: Entry, work: Any) -> None:
     outcome.text += ("\n\n" if outcome.text else "") + text
 
 
-def _counted(training: section.Making, entry: Entry) -> tuple[str, CountedLabels]:
+def _counted(training: trained_models.Making, entry: Entry) -> tuple[str, CountedLabels]:
     examples, left = training.count(entry)
-    counts = examples.counts()
-    text = f"{entry.set}: {section.trainer_of(entry).task}, {amount(len(examples.labels), 'document')} with labels\n"
+    counts, trainer = examples.counts(), trained_models.trainer_of(entry)
+    text = f"{entry.set}: {trainer.task}, {amount(len(examples.labels), 'document')} with labels\n"
     text += _labels(counts, left)
     try:
-        examples.check(section.trainer_of(entry).minimum)
+        examples.check(trainer.minimum)
     except ToolkitError as error:
         text += f"\nit cannot be trained: {error}"
     return text, CountedLabels(documents=counts, left_out=dict(left))
 
 
-def _trained(training: section.Making, entry: Entry, made_from: str | None) -> tuple[str, TrainedModel]:
-    where = section.folder_of(training.dataset, entry)
-    card = section.load(where)
-    already = section.state_of(where, card, made_from).is_done
+def _trained(training: trained_models.Making, entry: Entry, made_from: str | None) -> tuple[str, TrainedModel]:
+    where = trained_models.folder_of(training.dataset, entry)
+    card = trained_models.load(where)
+    already = trained_models.state_of(where, card, made_from).is_done
     if card is None or not already:
         card = training.make(entry, where)
     training.clear(entry)

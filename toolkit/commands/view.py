@@ -15,7 +15,7 @@ from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, amount, choices
-from toolkit.ingest import own_types
+from toolkit.ingest import input_types
 from toolkit.inspect import targets
 from toolkit.inspect.documents import expected_format, merged_types
 from toolkit.mix.bindings import ShardToMix
@@ -87,7 +87,7 @@ def of_dataset(context: Context, dataset: Dataset, title: str, mix: MixSettings 
     names = dataset.sets() if dataset.attributes else []
     resolved = context.source_of(dataset, shards).resolve_each(names, "view", check="warn")
     context.warn(resolved.unreadable.values())
-    own = own_types.of_documents(dataset, shards)
+    own = input_types.of_documents(dataset, shards)
     streams = [stream for stream in mix.streams if stream.dataset.documents == dataset.documents] if mix else []
     resolved.sets = [_named_by(streams, joined) for joined in resolved.sets]
     return DatasetCorpus(

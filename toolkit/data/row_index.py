@@ -46,7 +46,7 @@ from toolkit.storage import Stat, ephemeral, freshness
 from toolkit.storage.compression import compression_of
 from toolkit.storage.freshness import Artifact, FileRecord
 from toolkit.storage.json_files import json_digest, load
-from toolkit.storage.outputs import HEAD, Output, RowOutput, Together, write_file
+from toolkit.storage.outputs import HEAD, Output, OutputBatch, RowOutput, write_file
 from toolkit.storage.paths import exists, join, remove, stat
 from toolkit.storage.reading import Lines, open_stored, version_read
 from toolkit.storage.record_log import Group
@@ -516,7 +516,7 @@ def _records_path(dataset: Dataset, shard: str) -> str:
 
 
 def write_places(
-    dataset: Dataset, shard: str, places: Iterable[RecordLocation | None], together: Together | None
+    dataset: Dataset, shard: str, places: Iterable[RecordLocation | None], together: OutputBatch | None
 ) -> None:
     """Write the places of the WARC records of a shard's rows."""
     with RowOutput(_records_path(dataset, shard), together=together) as output:
@@ -533,7 +533,7 @@ def places(dataset: Dataset, shard: str) -> Iterator[RecordLocation | None]:
         yield from (msgspec.json.decode(line, type=RecordLocation | None) for line in lines)
 
 
-def clear_places(dataset: Dataset, shard: str, rows: Collection[int], together: Together | None) -> None:
+def clear_places(dataset: Dataset, shard: str, rows: Collection[int], together: OutputBatch | None) -> None:
     """Delete the places of the records of some rows, from 1."""
     if exists(_records_path(dataset, shard)):
         listed = [None if row in rows else place for row, place in enumerate(places(dataset, shard), 1)]

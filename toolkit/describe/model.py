@@ -7,7 +7,7 @@ import msgspec
 from toolkit.config.scale import Scale
 from toolkit.data.schema import Type
 from toolkit.inspect.targets import Format
-from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals
+from toolkit.mix.rule_effects.counts import RuleEffect, SizesByLabel, Totals
 from toolkit.records.origins import Origin
 
 

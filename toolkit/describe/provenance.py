@@ -20,8 +20,8 @@ from toolkit.describe.model import ClearedDocuments, Facts, Ingested, Mixture, T
 from toolkit.distribution import NAME
 from toolkit.errors import amount
 from toolkit.ingest import folders
-from toolkit.mix.effects.counts import RuleEffect
 from toolkit.mix.publish import Manifest
+from toolkit.mix.rule_effects.counts import RuleEffect
 from toolkit.mix.writer import Writer
 from toolkit.records import sets, takedown
 from toolkit.records.ingested import InputRecord, load_all

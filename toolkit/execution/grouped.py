@@ -35,7 +35,7 @@ LEAST = 16
 SECONDS = 2.0
 """Work after which what is done of a group becomes durable: a kill costs no more."""
 
-Together = Callable[[list[Task[P]], Report], list[Result[R]]]
+OutputBatch = Callable[[list[Task[P]], Report], list[Result[R]]]
 """Does the tasks of a group; returns a result for each, in their order."""
 
 Run = Callable[["Work[Any, Any]", list[Task[Any]]], Iterator[Result[Any]]]
@@ -156,7 +156,7 @@ class Work(Generic[P, R]):
     """
 
     alone: Callable[[P, Report], R]
-    together: Together[P, R] | None = None
+    together: OutputBatch[P, R] | None = None
     at_once: int | None = None
 
     def in_groups(self, tasks: list[Task[P]], cores: int) -> list[Task[Any]]:

@@ -1,7 +1,7 @@
 """Documents in place: ``documents: {format: …, path: …}`` of a configuration, whose files are read, and never ingested.
 
-The reader of the format, and what an ingest does to its documents (`toolkit.ingest.reading.rows`), make the rows that
-`toolkit.data.in_place` asks for: the same ones that an ingest would write.
+The reader of the format, and what an ingest does to its documents (`toolkit.ingest.input_rows.rows`), make the rows
+that `toolkit.data.in_place` asks for: the same ones that an ingest would write.
 """
 
 import dataclasses
@@ -18,10 +18,10 @@ from toolkit.data.dataset import Dataset, is_within, normal_path, open_dataset a
 from toolkit.data.in_place import START, Begin, Sieve
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, ToolkitError
-from toolkit.ingest import own_types
+from toolkit.ingest import input_types
+from toolkit.ingest.ingest_config import Common, Entry, settings_of
 from toolkit.ingest.plan import InputFile
 from toolkit.ingest.reader import READERS, Input, Reader
-from toolkit.ingest.section import Common, Entry, settings_of
 from toolkit.session import cached
 from toolkit.storage import json_files, store_of
 from toolkit.storage.json_files import decode
@@ -113,8 +113,8 @@ class RowsInPlace:
     def __init__(
         self, entry: Entry, path: str, relative: str, max_bytes: int, begin: Begin, types: OwnTypes | None
     ) -> None:
-        from toolkit.ingest.reading.input_bytes import InputBytes, Members  # which most commands do not need
-        from toolkit.ingest.reading.rows import InputRows
+        from toolkit.ingest.input_rows.input_bytes import InputBytes, Members  # which most commands do not need
+        from toolkit.ingest.input_rows.rows import InputRows
 
         result = stat(path)
         if result is None:
@@ -207,11 +207,11 @@ def _with_types(dataset: Dataset, files: FilesInPlace) -> Dataset:
     except ToolkitError:
         return dataset  # what is wrong with the files is told where they are read
     path = join(dataset.bookkeeping, "types", "in-place.json")
-    stored_types = own_types.of_files(entry, listed, _LONGEST, path)
+    stored_types = input_types.of_files(entry, listed, _LONGEST, path)
     if stored_types is None or stored_types.types is None:
         return dataset
     with suppress(ToolkitError, OSError):  # one may look at what one may not write
-        if json_files.load(path, own_types.StoredTypes) != stored_types:
+        if json_files.load(path, input_types.StoredTypes) != stored_types:
             json_files.save(path, stored_types)
     types = msgspec.json.encode(stored_types.types).decode()
     return dataclasses.replace(dataset, in_place=msgspec.structs.replace(files, types=types))

@@ -14,8 +14,8 @@ from toolkit.config.plugin_code import changes
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import is_within
 from toolkit.errors import ConfigError
+from toolkit.ingest.ingest_config import DEFAULTS, FIRST_VERSION, Entry, settings_of
 from toolkit.ingest.plan import PACK, InputFile, InputToIngest, listed_stats, makers
-from toolkit.ingest.section import DEFAULTS, FIRST_VERSION, Entry, settings_of
 from toolkit.records import ingested, sets
 from toolkit.records.ingested import InputOfPack, InputRecord
 from toolkit.records.sets import ShardAttributes

@@ -24,8 +24,8 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.ingest import folders
 from toolkit.ingest.folders import ListedFile
+from toolkit.ingest.ingest_config import COMPRESSION, SUBSETS, Common, Entry
 from toolkit.ingest.reader import Reader
-from toolkit.ingest.section import COMPRESSION, SUBSETS, Common, Entry
 from toolkit.storage import Stat, compression, store_of
 from toolkit.storage.addresses import remember_url, reveal_url
 from toolkit.storage.packed_rows import PackedRows

@@ -23,13 +23,13 @@ from toolkit.execution.executors import Failure, P, R, Report, Result, Task
 from toolkit.execution.grouped import run_sequentially
 from toolkit.execution.progress import Position
 from toolkit.ingest.attempts import BatchedIngest, ShardOwnership, forget_shards
+from toolkit.ingest.ingest_config import settings_of, settings_of_set
+from toolkit.ingest.input_rows.input_bytes import DownloadCache, InputBytes, sweep
+from toolkit.ingest.input_rows.rows import ENCODER, OutputRow
+from toolkit.ingest.input_rows.sources import Sources
 from toolkit.ingest.inputs import has_same_inputs, input_state, with_entry
 from toolkit.ingest.plan import InputToIngest, listed_stats
 from toolkit.ingest.reader import Rejects
-from toolkit.ingest.reading.input_bytes import DownloadCache, InputBytes, sweep
-from toolkit.ingest.reading.rows import ENCODER, OutputRow
-from toolkit.ingest.reading.sources import Sources
-from toolkit.ingest.section import settings_of, settings_of_set
 from toolkit.records import ingested, left_out, sets, takedown
 from toolkit.storage import Stat, store_of
 from toolkit.storage.outputs import RowOutput

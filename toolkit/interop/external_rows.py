@@ -10,8 +10,8 @@ from toolkit.data.schema import Type, from_json, to_json, to_python
 from toolkit.data.tables.parquet import open_parquet
 from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
 from toolkit.ingest.formats.parquet import Parquet
+from toolkit.ingest.input_rows.preview import UnwrittenRejects
 from toolkit.ingest.reader import Input
-from toolkit.ingest.reading.preview import UnwrittenRejects
 from toolkit.ingest.tables.arrow import column_types
 from toolkit.ingest.tables.fields import Fields
 from toolkit.mix.writer import Mixed, Reading, Writer

@@ -81,4 +81,4 @@ def item_of(function: Callable[..., Any]) -> Any:
     return next(iter(get_args(result_of(function))), None)
 
 
-STAGES: Kind[Stage] = Kind("stage", "toolkit.make.stages", "toolkit.stages", Stage)
+STAGES: Kind[Stage] = Kind("stage", "toolkit.make.kinds", "toolkit.stages", Stage)

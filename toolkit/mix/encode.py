@@ -14,9 +14,9 @@ from toolkit.data.in_place import GappedRow
 from toolkit.data.row_index import identity_record
 from toolkit.errors import DataError
 from toolkit.mix.bindings import Binding, ShardToMix, metadata_fields, needed, recomputed
-from toolkit.mix.effects import counts
 from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, at_document, columns_of, merged
 from toolkit.mix.orphans import Copies, Fates
+from toolkit.mix.rule_effects import counts
 from toolkit.mix.settings import COPY, REJECTED, split_of
 from toolkit.mix.shuffle import framed
 from toolkit.mix.writer import TEXT_KEY, Mixed, MixedBatch, Pieces, check_folder

@@ -20,8 +20,8 @@ from toolkit.data.dataset import Dataset, normal_path
 from toolkit.errors import ConfigError, Unreadable, amount, few
 from toolkit.mix import assemble, bindings, plan, stage
 from toolkit.mix.budget.bounds import GroupBudget
-from toolkit.mix.effects.counts import RuleEffect, SizesByLabel, Totals
 from toolkit.mix.orphans import OrphanCounts
+from toolkit.mix.rule_effects.counts import RuleEffect, SizesByLabel, Totals
 from toolkit.mix.settings import MixSettings
 from toolkit.records import origins
 from toolkit.records.origins import Origin
@@ -30,7 +30,7 @@ from toolkit.rules.kinds.repeat import Unit
 from toolkit.rules.rule import Role
 from toolkit.storage import Stat, json_files, paths, store_of
 from toolkit.storage.freshness import Derived, FileRecord, files_state, state
-from toolkit.storage.outputs import Output, Together, write_file
+from toolkit.storage.outputs import Output, OutputBatch, write_file
 from toolkit.storage.threads import for_each, results_of
 
 
@@ -412,7 +412,7 @@ class PublishIntent(msgspec.Struct, frozen=True, kw_only=True):
 
 def _finish(output: str, intent: PublishIntent) -> None:
     manifest = intent.manifest
-    with Together() as files:
+    with OutputBatch() as files:
 
         def appear(file: assemble.StoredFile) -> None:
             staged = assemble.staged_path(output, manifest.digest, file.path)

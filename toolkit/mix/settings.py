@@ -24,7 +24,7 @@ from toolkit.mix.joined_sets import Joined, JoinedDataset, read_joined
 from toolkit.mix.shuffle import HEAD, Shuffle
 from toolkit.mix.writer import Writer, check_label, find_writer, part_name
 from toolkit.records import takedown
-from toolkit.rules import reading
+from toolkit.rules import rules_yaml
 from toolkit.rules.expressions import is_name
 from toolkit.rules.kinds import kind_called
 from toolkit.rules.kinds.blocklist import Blocklist
@@ -436,7 +436,7 @@ def read_section(
         if streams[0].weight is not None:
             raise section.error(("budget",), "expected a budget or weights of streams, got both")
         for stream in streams:
-            reading.check_names([*stream.rules, budget.rule()])
+            rules_yaml.check_names([*stream.rules, budget.rule()])
         streams = [msgspec.structs.replace(stream, budget=budget.rule(stream=stream.seed)) for stream in streams]
     return MixSettings(
         streams=streams,
@@ -529,12 +529,12 @@ def _check_one_label(place: ConfigNode, label: str | None) -> None:
 
 def _streams(section: ConfigNode, base: str, dataset: Callable[[], Dataset]) -> list[Stream]:
     shared = read_joined(section)
-    scope = reading.read_scope(section, base)
+    scope = rules_yaml.read_scope(section, base)
     if "streams" not in section.value:
         shared, text, nulls = _chosen(section, shared, section.value.get(chosen_text.OPTION), base)
         rules = [*nulls, *_rules(section, base, scope)]
-        reading.check_names(rules)
-        reading.check_used(section, scope, rules)
+        rules_yaml.check_names(rules)
+        rules_yaml.check_used(section, scope, rules)
         return [Stream(name="", dataset=dataset(), attributes=shared, rules=rules, text=text)]
     streams: dict[str, Stream] = {}
     for place in _entries(section.at("streams")):
@@ -542,7 +542,7 @@ def _streams(section: ConfigNode, base: str, dataset: Callable[[], Dataset]) -> 
         if stream.name in streams:
             raise place.error((), f"expected each stream under a name of its own, got {stream.name!r} twice")
         streams[stream.name] = stream
-    reading.check_used(section, scope, [rule for stream in streams.values() for rule in stream.rules])
+    rules_yaml.check_used(section, scope, [rule for stream in streams.values() for rule in stream.rules])
     weighted = [stream.weight is not None for stream in streams.values()]
     if any(weighted) and not all(weighted):
         raise section.error(("streams",), "expected a `weight:` for each stream, or for none")
@@ -571,7 +571,7 @@ def _stream(
     place: ConfigNode,
     section: ConfigNode,
     base: str,
-    scope: reading.Scope,
+    scope: rules_yaml.Scope,
     shared: list[Joined],
     dataset: Callable[[], Dataset],
 ) -> Stream:
@@ -582,17 +582,17 @@ def _stream(
             "expected a name of letters, digits, _ . - and inner spaces that begins with one of the first three, got "
             f"{form.name!r}",
         )
-    own = reading.read_scope(place, base)
-    inner = reading.merged(scope, own)  # a stream knows better than the mix
+    own = rules_yaml.read_scope(place, base)
+    inner = rules_yaml.merged(scope, own)  # a stream knows better than the mix
     own_text = place.value.get(chosen_text.OPTION, section.value.get(chosen_text.OPTION))
     joined, text, nulls = _chosen(place, [*read_joined(place), *shared], own_text, base)
     rules = [*nulls, *_rules(place, base, inner), *_rules(section, base, inner)]
     if "sample" in place.value:
         sample = place.at()
         sample.value = [{"sample": form.sample}]
-        rules += reading.read_rules(sample, base)
-    reading.check_names(rules)
-    reading.check_used(place, own, rules)
+        rules += rules_yaml.read_rules(sample, base)
+    rules_yaml.check_names(rules)
+    rules_yaml.check_used(place, own, rules)
     parts = _Dataset(form.dataset) if isinstance(form.dataset, str) else form.dataset
     return Stream(
         name=form.name,
@@ -622,7 +622,7 @@ def _chosen(
     name = next(item.as_.get(reference.key, reference.key) for item in joined if item.set == reference.set)
     nulls = place.at()
     nulls.value = [{"drop": reference.expression(name), "name": chosen_text.NULL}]
-    return joined, reference.text, reading.read_rules(nulls, base)
+    return joined, reference.text, rules_yaml.read_rules(nulls, base)
 
 
 def _edited(place: ConfigNode, joined: list[Joined]) -> tuple[list[Joined], None, list[Rule]]:
@@ -646,5 +646,5 @@ def _order(order: list[str] | dict[str, int] | None) -> dict[str, int] | None:
     return dict(sorted(numbers.items(), key=lambda item: item[1])) if numbers else None
 
 
-def _rules(place: ConfigNode, base: str, scope: reading.Scope) -> list[Rule]:
-    return reading.read_rules(place.at("rules"), base, scope) if place.value.get("rules") is not None else []
+def _rules(place: ConfigNode, base: str, scope: rules_yaml.Scope) -> list[Rule]:
+    return rules_yaml.read_rules(place.at("rules"), base, scope) if place.value.get("rules") is not None else []

@@ -11,9 +11,9 @@ from toolkit.data.tables.from_arrow import not_finite, plain_schema, utf8_of, va
 from toolkit.errors import DataError
 from toolkit.execution.blocks import Block
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects.counts import CHARS, Counted, Tally, labels_of, note
 from toolkit.mix.join import Joiner, RowsAhead
 from toolkit.mix.orphans import Copies
+from toolkit.mix.rule_effects.counts import CHARS, Counted, Tally, labels_of, note
 from toolkit.rules.compiling import compile_function
 from toolkit.rules.ruleset import Outcome
 from toolkit.text.counting import measure

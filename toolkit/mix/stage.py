@@ -18,10 +18,10 @@ from toolkit.execution.blocks import in_order, threads_for
 from toolkit.execution.executors import Report, Result, Task
 from toolkit.execution.grouped import ShardDone, Work, run_sequentially
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects.counts import Counted, ShardEffects, finish
 from toolkit.mix.encode import Encoded, Encoder
 from toolkit.mix.join import digests_of, inputs_of, joint_blocks
 from toolkit.mix.orphans import Copies, ShardNotes
+from toolkit.mix.rule_effects.counts import Counted, ShardEffects, finish
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.shuffle import hash_bytes, hash_of, sizes_of
 from toolkit.mix.sieve import TableSieve

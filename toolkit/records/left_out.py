@@ -24,7 +24,7 @@ from toolkit.data.urls import bare_url, has_scheme, url_of
 from toolkit.records import ingested
 from toolkit.records.ingested import InputRecord
 from toolkit.storage.compression import compress_small
-from toolkit.storage.outputs import OptionalRows, Together
+from toolkit.storage.outputs import OptionalRows, OutputBatch
 from toolkit.storage.paths import exists, join, remove
 from toolkit.storage.reading import Lines as StoredLines
 
@@ -89,7 +89,7 @@ class LeftOutOutput(OptionalRows):
         together: Files that appear at the same time.
     """
 
-    def __init__(self, path: str, together: Together) -> None:
+    def __init__(self, path: str, together: OutputBatch) -> None:
         super().__init__(path, compress_small, together)
         self._lines, self._uuids = Lines(""), b""
         self._number, self._since, self._next = 0, 0, 1

@@ -11,8 +11,8 @@ from toolkit.aggregate.histogram import Spread
 from toolkit.aggregate.samples import Least, Rank, add_ranks
 from toolkit.data import schema
 from toolkit.lazy_numpy import np
-from toolkit.mix.effects.preview import RuleBlock
 from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.rule_effects.preview import RuleBlock
 from toolkit.report.fields import CHARS, ScoreAt, StreamFields, at_path, holds
 from toolkit.rules.expressions import FAULTS
 from toolkit.rules.rule import Role

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit.mix.effects.counts import Totals
+from toolkit.mix.rule_effects.counts import Totals
 from toolkit.records.origins import Origin
 
 

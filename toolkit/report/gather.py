@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from toolkit import partials
+from toolkit import partial_sums
 from toolkit.aggregate import groups
 from toolkit.aggregate.histogram import REST, Spread
 from toolkit.data import record_logs, row_index
@@ -17,7 +17,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import row_hash
 from toolkit.execution.grouped import Work, run_batch
 from toolkit.mix import bindings, joined_sets, orphans, publish
-from toolkit.mix.effects.counts import added
+from toolkit.mix.rule_effects.counts import added
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.writer import not_carried
 from toolkit.report import facts, output_facts, samples, shard_stats as counted
@@ -232,7 +232,7 @@ def _assembled(
 def _over(streams: Sequence[_OfStream], of: Callable[[counted.Sums], T]) -> T:
     """Return the total of sums over all streams."""
     first, *rest = (of(stream.merged.sums) for stream in streams)
-    return partials.total(copy.deepcopy(first), rest)
+    return partial_sums.total(copy.deepcopy(first), rest)
 
 
 def _labels(streams: Sequence[_OfStream], manifest: publish.Manifest | None) -> list[facts.LabelSizes]:

@@ -12,9 +12,9 @@ from toolkit.data.dataset import Dataset
 from toolkit.distribution import NAME, VERSION
 from toolkit.errors import ConfigError
 from toolkit.mix import publish
-from toolkit.mix.effects.counts import GroupCount, RuleCount
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound, Manifest
+from toolkit.mix.rule_effects.counts import GroupCount, RuleCount
 from toolkit.records import ingested, left_out, sets as records
 from toolkit.report import facts
 from toolkit.report.facts import Input, Language, Model, Named, SetMade, StageWork

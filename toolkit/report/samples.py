@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit import partials
+from toolkit import partial_sums
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import alignment, row_index, urls
 from toolkit.data.documents import Document
@@ -17,8 +17,8 @@ from toolkit.execution.blocks import Block
 from toolkit.execution.executors import Report
 from toolkit.lazy_numpy import np
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects.explain import plain
 from toolkit.mix.join import Joiner, JointBlock, at_document, inputs_of
+from toolkit.mix.rule_effects.explain import plain
 from toolkit.report.facts import Line, Marked, PairText, Sample
 from toolkit.report.fields import StreamFields
 from toolkit.report.shard_stats import MOST_LABELS, SampleCandidate, StreamCounts
@@ -200,11 +200,11 @@ def show_shard(task: ShardToShow, report: Report, group: record_log.Group | None
     documents, inputs = inputs_of(task.work)
     selection = (task.rows, task.pair_rows, task.documents, task.length, task.pair_length)
     made_of = json_files.json_digest(msgspec.to_builtins((documents.content, inputs, selection), str_keys=True))
-    old = partials.load(f"{task.base}.shown", _SavedSamples)
+    old = partial_sums.load(f"{task.base}.shown", _SavedSamples)
     if old is None or not freshness.state(old, [("", made_of)]).is_done:
         old = _SavedSamples(made_of=made_of, samples=_read(task))
         if old.samples.samples or old.samples.pairs:
-            partials.save(f"{task.base}.shown", old, group.files if group else None)
+            partial_sums.save(f"{task.base}.shown", old, group.files if group else None)
     report(documents.rows if old.samples.samples or old.samples.pairs else 0, 0)
     return old.samples
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from toolkit import partials
+from toolkit import partial_sums
 from toolkit.aggregate import groups
 from toolkit.aggregate.columns import Columns, columns_of, decoding
 from toolkit.aggregate.histogram import Cells, Spread
@@ -26,10 +26,10 @@ from toolkit.data import row_index
 from toolkit.execution.executors import Report
 from toolkit.lazy_numpy import np
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects.counts import GroupCount, RuleCount, Totals
-from toolkit.mix.effects.preview import Effects, RuleBlock, RuleDecisions, blocks
 from toolkit.mix.join import inputs_of
 from toolkit.mix.orphans import Copies, Fates
+from toolkit.mix.rule_effects.counts import GroupCount, RuleCount, Totals
+from toolkit.mix.rule_effects.preview import Effects, RuleBlock, RuleDecisions, blocks
 from toolkit.report import facts
 from toolkit.report.attributes import APPLIED, DRAWN, DROPPED, MOST, PAIRS, Attributes, DuplicateCounts, Pair, key_of
 from toolkit.report.fields import StreamFields
@@ -160,14 +160,14 @@ def count_shard(task: ShardToCount, report: Report, group: Group | None = None) 
         if shard_counts.fates is not None:
             write_file(f"{task.base}.kept", counting.fates.staying, together)
             write_file(f"{task.base}.copies", counting.fates.copies, together)
-        partials.save(f"{task.base}.counts", shard_counts, together)
+        partial_sums.save(f"{task.base}.counts", shard_counts, together)
     report(documents.rows, 0)
     return documents.rows
 
 
 def load(task: ShardToCount) -> ShardCounts | None:
     """Return the counts of a shard; None if there is nothing, or it is damaged."""
-    return partials.load(f"{task.base}.counts", ShardCounts)
+    return partial_sums.load(f"{task.base}.counts", ShardCounts)
 
 
 class _ShardCounter:
@@ -340,7 +340,7 @@ class StreamCounts:
 
     def add(self, shard: int, shard_counts: ShardCounts) -> None:
         """Add those of a shard, by its number."""
-        partials.add(self.sums, shard_counts.sums)
+        partial_sums.add(self.sums, shard_counts.sums)
         if shard_counts.fates is not None:
             self.fates[shard] = shard_counts.fates
         for mine, theirs in zip(

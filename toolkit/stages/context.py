@@ -20,7 +20,7 @@ from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount
 from toolkit.execution import leases
 from toolkit.execution.executors import Result
-from toolkit.ingest import in_place, inputs as ingest_records, own_types, plan as ingest_plan, section as ingest_section
+from toolkit.ingest import in_place, ingest_config, input_types, inputs as ingest_records, plan as ingest_plan
 from toolkit.interop.dolma import is_dolma
 from toolkit.records import external_sets, ingested, left_out, sets
 from toolkit.records.ingested import InputRecord
@@ -35,7 +35,7 @@ from toolkit.storage_options import StorageOptions
 if TYPE_CHECKING:
     from toolkit.ingest.shares import Share
 
-INPUTS = ingest_section.SECTION
+INPUTS = ingest_config.SECTION
 NAMED = 3
 """Inputs of a kind that are named in a note."""
 T = TypeVar("T")
@@ -117,16 +117,16 @@ class Context(Running):
         return self.config.dataset is not None or self.config.documents is not None
 
     @cached_property
-    def entries(self) -> list[ingest_section.Entry]:
+    def entries(self) -> list[ingest_config.Entry]:
         """Return the entries of the section ``ingest:``; none if there is no such section."""
         if not self.has(INPUTS):
             return []
-        return ingest_section.read_section(self.section(INPUTS), self.config.compression or ingest_section.COMPRESSION)
+        return ingest_config.read_section(self.section(INPUTS), self.config.compression or ingest_config.COMPRESSION)
 
     def known_sets(self, name: str) -> dict[str, sets.SetSchema]:
         """Return the schemas of sets of inputs and of sections before one."""
         results = [item for command in settings.sets_before(name) for item in getattr(self.config, command)]
-        names = [*ingest_section.set_schemas(self.entries), *results]
+        names = [*ingest_config.set_schemas(self.entries), *results]
         loaded = {name: sets.load_schema(self.dataset, name) for name in names}
         return {name: set_schema for name, set_schema in loaded.items() if set_schema}
 
@@ -237,25 +237,25 @@ class Context(Running):
         return ingest_plan.PlannedInputs(typed) if any(types.values()) else works
 
     @cached_property
-    def own_types(self) -> own_types.InputTypes:
+    def own_types(self) -> input_types.InputTypes:
         """Return the types of own fields of all documents of ``ingest:``.
 
         Raises:
             ConfigError: for a declared type that cannot be.
         """
-        return own_types.types_of_inputs(self.inputs(skip_missing=True), self.dataset)
+        return input_types.types_of_inputs(self.inputs(skip_missing=True), self.dataset)
 
     def own_types_known(self) -> OwnTypes | None:
         """Return the types of own fields of all documents. In a run these are the documents after its ingest."""
-        return self.own_types_to_be() if self.options.command == "run" else own_types.of_all(self.dataset)
+        return self.own_types_to_be() if self.options.command == "run" else input_types.of_all(self.dataset)
 
     def own_types_to_be(self) -> OwnTypes | None:
         """Return the types of own fields of all documents after the ingest."""
         if not self.has(INPUTS):
-            return own_types.of_all(self.dataset)
+            return input_types.of_all(self.dataset)
         inputs, types = self.inputs(skip_missing=True), self.own_types.by_entry
         log = record_logs.inputs_of(self.dataset)
-        return log.derived((id(self), "types"), lambda: own_types.after_ingest(inputs, types, self.dataset))
+        return log.derived((id(self), "types"), lambda: input_types.after_ingest(inputs, types, self.dataset))
 
     @cached_property
     def share(self) -> "Share | None":

@@ -75,8 +75,8 @@ def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards
         for option, path in key.models.items():
             if path in models.SHA256 or not os.path.exists(path):
                 continue
-            from toolkit.learn.annotate.section import is_prompt_of  # which most sets do not need
-            from toolkit.learn.train import section as models_of_ours
+            from toolkit.learn.annotate.annotate_config import is_prompt_of  # which most sets do not need
+            from toolkit.learn.train import trained_models
 
             recorded = key.settings["options"][option].get("sha256")
             try:
@@ -89,9 +89,9 @@ def _check_files(dataset: Dataset, set_name: str, schema: sets.SetSchema, shards
                     f"earlier version; {again.format(sets.command_of(dataset, set_name))}, or restore the file"
                 )
                 raise StaleError(message, path=where)
-            card = models_of_ours.load(path) if os.path.isdir(path) else None
+            card = trained_models.load(path) if os.path.isdir(path) else None
             for name, labels in card.learnt_from.items() if card else ():
-                now = models_of_ours.labels_of(dataset, name, shards)
+                now = trained_models.labels_of(dataset, name, shards)
                 if any(labels.get(shard, digest) != digest for shard, digest in now.items()):
                     message = (
                         f"the model {path} learnt from {name}, which has changed since; run "

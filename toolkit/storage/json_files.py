@@ -16,7 +16,7 @@ import xxhash
 from toolkit.errors import DataError, in_words
 from toolkit.session import current
 from toolkit.storage import store_of
-from toolkit.storage.outputs import Together, write_file
+from toolkit.storage.outputs import OutputBatch, write_file
 
 T = TypeVar("T")
 
@@ -116,6 +116,6 @@ def load_strictly(
         raise DataError(message, path=path) from None
 
 
-def save(path: str, record: msgspec.Struct, together: Together | None = None) -> None:
+def save(path: str, record: msgspec.Struct, together: OutputBatch | None = None) -> None:
     """Write a record, for people to read, too. With `together` it appears with other files."""
     write_file(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n", together)

@@ -55,7 +55,7 @@ class Transaction(ABC):
             self.abort()
 
 
-class Together(Transaction):
+class OutputBatch(Transaction):
     """A batch of files; they become durable and appear together at the end of the ``with`` block.
 
     Several threads may add to it.
@@ -112,7 +112,7 @@ class Output:
     """
 
     def __init__(
-        self, path: str, together: Together | None = None, *, digest: bool = True, durable: bool = True
+        self, path: str, together: OutputBatch | None = None, *, digest: bool = True, durable: bool = True
     ) -> None:
         self.path, self._durable = path, durable
         self._together = together
@@ -275,7 +275,7 @@ class RowOutput(Output):
         path: str,
         threads: int = 0,
         compress: Callable[[bytes], bytes] | None = None,
-        together: Together | None = None,
+        together: OutputBatch | None = None,
     ) -> None:
         super().__init__(path, together)
         self.rows = 0
@@ -354,7 +354,7 @@ class OptionalRows:
     """
 
     def __init__(
-        self, path: str, compress: Callable[[bytes], bytes] | None = None, together: Together | None = None
+        self, path: str, compress: Callable[[bytes], bytes] | None = None, together: OutputBatch | None = None
     ) -> None:
         self._path, self._compress, self._together = path, compress, together
         self._output: RowOutput | None = None
@@ -379,7 +379,7 @@ class OptionalRows:
             self._output.__exit__(kind, error, tb)
 
 
-def write_file(path: str, data: bytes, together: Together | None = None, *, durable: bool = True) -> Stat:
+def write_file(path: str, data: bytes, together: OutputBatch | None = None, *, durable: bool = True) -> Stat:
     """Write a small file atomically; return its `Stat`. With `together` it appears with other files."""
     with Output(path, together, durable=durable) as out:
         out.write(data)

@@ -26,7 +26,7 @@ from toolkit.errors import DataError, Unreadable, in_words
 from toolkit.storage import store_of
 from toolkit.storage.compression import compress_fast, compressor_for, decompress
 from toolkit.storage.json_files import decode, warn_damage
-from toolkit.storage.outputs import RowOutput, Together, Transaction
+from toolkit.storage.outputs import OutputBatch, RowOutput, Transaction
 from toolkit.storage.paths import drop_listing, join, list_files, remove
 from toolkit.storage.reading import Lines
 from toolkit.storage.threads import for_each
@@ -395,7 +395,7 @@ class RecordLog:
         present = [entry for place in dict.fromkeys(places) if (entry := self._state.get(place)) and entry.record]
         self._write([LogEntry(entry.kind, entry.key, entry.n + 1, None) for entry in present])
 
-    def save(self, records: Mapping[RecordKey, bytes | None], together: Together | None = None) -> None:
+    def save(self, records: Mapping[RecordKey, bytes | None], together: OutputBatch | None = None) -> None:
         """Make records durable, in one segment, when their data is durable.
 
         Args:
@@ -409,7 +409,7 @@ class RecordLog:
             entries.append(LogEntry(*place, newest.n + 1 if newest else 1, line))
         self._write(entries, together)
 
-    def _write(self, entries: list[LogEntry], together: Together | None = None) -> None:
+    def _write(self, entries: list[LogEntry], together: OutputBatch | None = None) -> None:
         if entries:
             path = join(self.folder, SEGMENTS, uuid.uuid4().hex + self._suffix)
             _write_entries(path, len(entries), entries, together=together)
@@ -482,7 +482,7 @@ class RecordLog:
         return [join(folder, name) for name in list_files(folder) if name.endswith(self._suffix)]
 
 
-def _write_entries(path: str, count: int, entries: Iterable[LogEntry], together: Together | None = None) -> None:
+def _write_entries(path: str, count: int, entries: Iterable[LogEntry], together: OutputBatch | None = None) -> None:
     with RowOutput(path, compress=compressor_for(SUFFIX), together=together) as output:
         output.write_row(header(count))
         output.write_rows(map(line_of, entries))
@@ -503,7 +503,7 @@ class Group(Transaction):
     """
 
     def __init__(self, log: RecordLog) -> None:
-        self.files = Together()
+        self.files = OutputBatch()
         self._log = log
         self._then: list[Callable[[], None]] = []
         self._changes: dict[str, _Changes] = {log.folder: _Changes(log)}
@@ -546,7 +546,7 @@ class Group(Transaction):
         for change in changes.values():
             change.log.forget(change.forgotten)
         self.files.commit()
-        with Together() as segments:
+        with OutputBatch() as segments:
             for change in changes.values():
                 change.log.save(change.records, segments)
         functions, self._then = self._then, []

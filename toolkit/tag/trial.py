@@ -23,7 +23,7 @@ from toolkit.errors import ConfigError, DataError, did_you_mean
 from toolkit.plugins import default_name
 from toolkit.storage.paths import exists, is_folder, strip_suffix
 from toolkit.storage.reading import Decompressed, Lines
-from toolkit.tag import describe, plan as tag_plan, schema_check
+from toolkit.tag import plan as tag_plan, schema_check, tagger_docs
 from toolkit.tag.execution import run_steps
 from toolkit.tag.plan import Plan, Step
 from toolkit.tag.tagger import TAGGERS
@@ -113,7 +113,7 @@ def _connect(source: ConfigNode, *, complete: bool) -> None:
             class_ = TAGGERS.find(entry["tagger"])
         except ConfigError as error:
             raise source.error((), str(error)) from None
-        for read in describe.reads(class_):
+        for read in tagger_docs.reads(class_):
             if not read.required or read.option in entry:
                 continue
             name, *fields = read.key.split(".")

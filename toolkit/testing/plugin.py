@@ -12,7 +12,7 @@ import msgspec
 from toolkit.config.settings import convert, parse, plain
 from toolkit.data.documents import Document, Prediction, Span
 from toolkit.plugins import Kind
-from toolkit.tag import describe
+from toolkit.tag import tagger_docs
 
 NASTY: Mapping[str, str] = {
     "spaces": " " * 100_000,
@@ -150,7 +150,7 @@ def check_configuration(plugin: msgspec.Struct, kind: Kind[Any]) -> None:
     """Check a plugin's docstring and options, and pickle it."""
     class_, name = type(plugin), name_of(plugin)
     expect(class_.__doc__, f"{name}: expected a docstring that says what it is, got none")
-    for option in describe.options(class_):
+    for option in tagger_docs.options(class_):
         expect(
             option.description,
             f"{name}: expected a description of the option {option.name}, got none; write it under `Attributes:` in "

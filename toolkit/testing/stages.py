@@ -8,7 +8,7 @@ import msgspec
 
 from toolkit.data.documents import Document
 from toolkit.make.stage import STAGES, Stage, item_of, made_of_each, result_of
-from toolkit.tag import describe
+from toolkit.tag import tagger_docs
 from toolkit.tag.tagger import references
 from toolkit.testing import plugin
 
@@ -30,7 +30,7 @@ def check_stage(
         AssertionError: with what is expected, what was got, and what to do.
     """
     class_ = stage if isinstance(stage, type) else type(stage)
-    result = plugin.configured(stage, options, {read.option: "set-0" for read in describe.reads(class_)})
+    result = plugin.configured(stage, options, {read.option: "set-0" for read in tagger_docs.reads(class_)})
     plugin.check_configuration(result, STAGES)
     texts = [*plugin.SHORT.values(), *(text[: plugin.LONGEST] for text in plugin.NASTY.values())]
     name, alone = plugin.name_of(result), [_results_of(result, [text]) for text in texts]

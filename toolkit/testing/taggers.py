@@ -12,7 +12,7 @@ from toolkit.config.settings import convert, parse
 from toolkit.data import schema
 from toolkit.data.documents import Document, Span, split_lines
 from toolkit.errors import MissingExtra
-from toolkit.tag import describe
+from toolkit.tag import tagger_docs
 from toolkit.tag.tagger import TAGGERS, Example, Tagger, references, value_annotation, value_type
 from toolkit.testing import plugin
 from toolkit.text.batch import Batch
@@ -52,7 +52,7 @@ def configured_tagger(tagger: Tagger | type[Tagger], options: Mapping[str, Any] 
     """Return a tagger with its options; those that name attributes are of a set that is called ``set-0``."""
     class_ = tagger if isinstance(tagger, type) else type(tagger)
     values = {name: value for example in reversed(class_.EXAMPLES) for name, value in example.options.items()}
-    return plugin.configured(tagger, options, values | {read.option: "set-0" for read in describe.reads(class_)})
+    return plugin.configured(tagger, options, values | {read.option: "set-0" for read in tagger_docs.reads(class_)})
 
 
 def check_descriptions(tagger: Tagger) -> None:

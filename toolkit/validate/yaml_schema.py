@@ -9,11 +9,11 @@ from toolkit.config import docstrings, scale, settings
 from toolkit.describe.about import About
 from toolkit.errors import ConfigError, MissingExtra
 from toolkit.execution.workers import DEFAULT, EXECUTORS
+from toolkit.ingest.ingest_config import Common as Input
 from toolkit.ingest.reader import READERS
-from toolkit.ingest.section import Common as Input
 from toolkit.learn.annotate.annotator import Annotator
 from toolkit.learn.annotate.prompt import Prompt
-from toolkit.learn.train import section as train_section
+from toolkit.learn.train import trained_models
 from toolkit.learn.train.trainer import TRAINERS
 from toolkit.make.stage import STAGES
 from toolkit.mix.budget import BudgetForm
@@ -22,7 +22,7 @@ from toolkit.mix.settings import TOKENS, OutputSettings, SectionForm, StreamForm
 from toolkit.mix.writer import WRITERS
 from toolkit.plugins import Kind
 from toolkit.rules.kinds import all_forms
-from toolkit.rules.reading import GroupForm, IncludeForm
+from toolkit.rules.rules_yaml import GroupForm, IncludeForm
 from toolkit.storage_options import Duration, Size, StorageOptions
 from toolkit.tag.plan import OF_SETS
 from toolkit.tag.tagger import TAGGERS
@@ -401,7 +401,7 @@ def _models(definitions: Definitions) -> Schema:
         return definitions.add(f"train.{name}", closed({**shared, **definitions.properties(class_)}, required(class_)))
 
     entry = by_name("kind", classes(TRAINERS), "of what kind", of)
-    entry |= {"if": {"not": has("kind")}, "then": {"$ref": f"#/$defs/train.{train_section.DEFAULT}"}}
+    entry |= {"if": {"not": has("kind")}, "then": {"$ref": f"#/$defs/train.{trained_models.DEFAULT}"}}
     return {"type": "object", "propertyNames": {"pattern": _SET}, "additionalProperties": entry}
 
 

@@ -17,9 +17,9 @@ from toolkit.data.tables import TABLE
 from toolkit.errors import AlignmentError, DataError, ToolkitError
 from toolkit.lazy_numpy import np
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects.explain import explain_row
-from toolkit.mix.effects.preview import blocks
 from toolkit.mix.join import inputs_of
+from toolkit.mix.rule_effects.explain import explain_row
+from toolkit.mix.rule_effects.preview import blocks
 from toolkit.records import identity
 from toolkit.records.sets import missing_attributes
 from toolkit.session import current

@@ -12,10 +12,10 @@ from toolkit.config.settings import ConfigNode
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, did_you_mean
-from toolkit.mix.effects.preview import blocks
 from toolkit.mix.join import inputs_of
 from toolkit.mix.joined_sets import JoinedDataset, JoinedSet
-from toolkit.rules import checker, compiling, expression_tree, expressions, reading, ruleset
+from toolkit.mix.rule_effects.preview import blocks
+from toolkit.rules import checker, compiling, expression_tree, expressions, rules_yaml, ruleset
 from toolkit.rules.rule import LABEL, Compiler, Rule
 from toolkit.source import Resolved
 from toolkit.view.corpus import Scanned, Stop
@@ -91,7 +91,7 @@ def condition_of(
         compiler = Compiler(names, arguments, translates=False)
         if label:
             compiler.label(label)
-        (rule,) = reading.read_rules(ConfigNode([{"keep": "True", "name": FILTER}], FILTER))
+        (rule,) = rules_yaml.read_rules(ConfigNode([{"keep": "True", "name": FILTER}], FILTER))
         names = compiler.names_for(msgspec.structs.replace(rule, parameters=parameters or {}))
     try:
         parts = _nullable_paths(text, names)
@@ -163,7 +163,7 @@ class DatasetQuestion:
         if condition:
             parameters = mix.parameters_of(condition)
             condition = condition_of(condition, self._names, self._arguments, self._label, parameters)
-            (rule,) = reading.read_rules(ConfigNode([{"keep": condition, "name": FILTER}], FILTER))
+            (rule,) = rules_yaml.read_rules(ConfigNode([{"keep": condition, "name": FILTER}], FILTER))
             self._filter = [msgspec.structs.replace(rule, parameters=parameters)]
         stream = msgspec.structs.replace(JoinedDataset.over(resolved.stream.dataset), own=own)
         self._rows, self._max = Resolved(stream, resolved.shards, self._sets), max_bytes

@@ -237,7 +237,7 @@ def _rows_to_index(block: Block) -> tuple[Iterable[bytes], DecodedTexts | None]:
 
 def _without_documents(work: JoinedShard, keys: set[str], stack: ExitStack) -> Iterator[tuple[Batch, list[list[Any]]]]:
     """Yield documents without texts, and values of all sets."""
-    from toolkit.mix.effects.preview import indexed_rows  # which needs much
+    from toolkit.mix.rule_effects.preview import indexed_rows  # which needs much
 
     names = next(i for i, joined in enumerate(work.sets) if joined.ours)
     decoders = [RowDecoder(item, keys, names=i == names or not item.ours) for i, item in enumerate(work.sets)]

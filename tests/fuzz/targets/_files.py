@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import ToolkitError
+from toolkit.ingest.ingest_config import Common
+from toolkit.ingest.input_rows.rows import InputRows
 from toolkit.ingest.reader import READERS, Input, Rejects
-from toolkit.ingest.reading.rows import InputRows
-from toolkit.ingest.section import Common
 
 MOST = 20_000
 """Bytes of a document."""

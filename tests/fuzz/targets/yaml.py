@@ -8,8 +8,8 @@ from tests.fuzz.targets._files import refuses
 from toolkit.config import settings as config
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError
-from toolkit.ingest import section as ingest
-from toolkit.rules.reading import read_rules
+from toolkit.ingest import ingest_config
+from toolkit.rules.rules_yaml import read_rules
 from toolkit.storage.globs import glob_regex
 
 _CONFIGS = Path(__file__).parents[3] / "configs"
@@ -38,7 +38,7 @@ def check(data: bytes) -> None:
     if not isinstance(source.value, dict):
         return
     if source.value.get("ingest"):
-        refuses(lambda: ingest.read_section(source.at("ingest")))
+        refuses(lambda: ingest_config.read_section(source.at("ingest")))
     mix = source.value.get("mix")
     if isinstance(mix, dict) and mix.get("rules") and "include" not in text:
         refuses(lambda: read_rules(source.at("mix", "rules")))

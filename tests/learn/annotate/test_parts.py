@@ -10,7 +10,7 @@ from tests.conftest import ROOT
 from toolkit.config import settings
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
-from toolkit.learn.annotate import answers as stored, section
+from toolkit.learn.annotate import annotate_config, answers as stored
 from toolkit.learn.annotate.answers import Answer, AnswerCache
 from toolkit.learn.annotate.ledger import RateLimiter
 from toolkit.learn.annotate.prompt import (
@@ -181,8 +181,8 @@ def test_answers_are_on_a_disk() -> None:
     with pytest.raises(
         ConfigError, match=r"edu-0\.answers: expected a folder on a disk for the answers, got s3://bucket"
     ):
-        section.annotator_of(settings.ConfigNode({"edu-0": entry}).at("edu-0"), dataset)
-    named, _ = section.annotator_of(settings.ConfigNode({"e": {**entry, "answers": "here"}}).at("e"), dataset)
+        annotate_config.annotator_of(settings.ConfigNode({"edu-0": entry}).at("edu-0"), dataset)
+    named, _ = annotate_config.annotator_of(settings.ConfigNode({"e": {**entry, "answers": "here"}}).at("e"), dataset)
     assert named.answers == "here"
 
 

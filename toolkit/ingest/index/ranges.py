@@ -18,8 +18,8 @@ import xxhash
 from toolkit.errors import DataError, advice
 from toolkit.ingest.folders import place_of
 from toolkit.ingest.index.selecting import GAP, Row
+from toolkit.ingest.input_rows.input_bytes import Blocks, InputBytes
 from toolkit.ingest.plan import InputFile
-from toolkit.ingest.reading.input_bytes import Blocks, InputBytes
 from toolkit.interrupts import pause
 from toolkit.storage import store_of
 from toolkit.storage.reading import READ, Lines

@@ -22,7 +22,7 @@ from toolkit.exchange.tables import MEMORY, Tables
 from toolkit.ingest import folders
 from toolkit.ingest.index.batches import LONGEST, IndexBatch, UrlList, batches, host_of, is_index
 from toolkit.ingest.index.columns import LANGUAGES, Where, column_sql
-from toolkit.ingest.section import OF_INDEXES, SUBSETS, Common, Entry
+from toolkit.ingest.ingest_config import OF_INDEXES, SUBSETS, Common, Entry
 from toolkit.lazy_numpy import np
 from toolkit.records import ingested
 from toolkit.records.left_out import identity

@@ -10,8 +10,8 @@ from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.interop.dolma.places import Translation, fixed, resolve, roots_of, split
 from toolkit.storage.paths import is_folder, join
-from toolkit.tag.describe import choices
 from toolkit.tag.tagger import TAGGERS
+from toolkit.tag.tagger_docs import choices
 
 BAD_WORDS = (
     "https://raw.githubusercontent.com/LDNOOBW/List-of-Dirty-Naughty-Obscene-and-Otherwise-Bad-Words/"

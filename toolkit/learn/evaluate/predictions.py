@@ -15,8 +15,8 @@ import numpy as np
 import xxhash
 
 from toolkit.aggregate.keys import of_documents
+from toolkit.align.align_config import Entry
 from toolkit.align.join import hash_of
-from toolkit.align.section import Entry
 from toolkit.config import settings as config
 from toolkit.config.scale import ScaleOption, check
 from toolkit.config.settings import ConfigStruct
@@ -25,8 +25,8 @@ from toolkit.data.row_index import row_hash
 from toolkit.errors import ConfigError, DataError, amount, short
 from toolkit.execution.executors import Report
 from toolkit.ingest import folders
+from toolkit.ingest.input_rows.input_bytes import InputBytes
 from toolkit.ingest.reader import Input
-from toolkit.ingest.reading.input_bytes import InputBytes
 from toolkit.learn.evaluate.metrics import Array
 from toolkit.mix.join import JoinedShard, Joint, at_document, inputs_of, joint_rows
 from toolkit.storage.paths import missing_reason, stat

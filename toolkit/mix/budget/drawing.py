@@ -24,8 +24,8 @@ from toolkit.execution.executors import Report
 from toolkit.execution.progress import Share
 from toolkit.lazy_numpy import np
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects.preview import RuleBlock, blocks
 from toolkit.mix.join import at_document, inputs_of
+from toolkit.mix.rule_effects.preview import RuleBlock, blocks
 from toolkit.rules.kinds.repeat import copy_hash
 from toolkit.rules.ruleset import RuleSet
 from toolkit.storage import store_of

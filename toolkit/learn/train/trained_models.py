@@ -35,7 +35,7 @@ from toolkit.records.sets import SetSchema, ShardAttributes
 from toolkit.storage import json_files, store_of
 from toolkit.storage.freshness import Artifact, FileRecord, State, state, stored_sha256
 from toolkit.storage.models import CARD, ModelFile, digest_of_files
-from toolkit.storage.outputs import Output, Together
+from toolkit.storage.outputs import Output, OutputBatch
 from toolkit.storage.paths import is_set_name, join, remove, remove_tree
 from toolkit.text.batch import Batch
 from toolkit.whole_corpus import resolve, section as whole, sign
@@ -176,7 +176,7 @@ def write(folder: str, model: Mapping[str, bytes], card: Card, dataset: Dataset)
     digests = {name: file.sha256 for name, file in files.items()} | {CARD: hashlib.sha256(text).hexdigest()}
     sums = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
     remove(join(folder, CARD))  # what is not complete has none
-    with Together() as together:
+    with OutputBatch() as together:
         for name, content in {**model, SUMS: sums.encode()}.items():
             with Output(join(folder, name), together) as output:
                 output.write(content)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from toolkit.storage import store_of
-from toolkit.storage.outputs import Together, write_file
+from toolkit.storage.outputs import OutputBatch, write_file
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ def total(first: T, rest: Iterable[T]) -> T:
     return functools.reduce(add, rest, first)
 
 
-def save(path: str, partial: Any, together: Together | None = None) -> None:
+def save(path: str, partial: Any, together: OutputBatch | None = None) -> None:
     """Write a partial. With `together` it appears with other files."""
     write_file(path, zlib.compress(msgspec.msgpack.encode(partial), 1), together, durable=False)
 

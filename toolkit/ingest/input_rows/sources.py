@@ -18,9 +18,9 @@ from typing import IO, NamedTuple, cast
 import xxhash
 
 from toolkit.errors import DataError, amount
-from toolkit.ingest import plan, reader, section
-from toolkit.ingest.reading.input_bytes import Blocks, DownloadCache, InputBytes, Members
-from toolkit.ingest.reading.rows import InputRows, OutputRow
+from toolkit.ingest import ingest_config, plan, reader
+from toolkit.ingest.input_rows.input_bytes import Blocks, DownloadCache, InputBytes, Members
+from toolkit.ingest.input_rows.rows import InputRows, OutputRow
 from toolkit.records.ingested import InputOfPack
 from toolkit.records.left_out import LeftOutOutput
 from toolkit.records.takedown import takedown_of
@@ -217,7 +217,7 @@ class Damage(NamedTuple):
     truncated: bool
 
 
-def find_damage(entry: section.Entry, open_: Callable[[], IO[bytes]]) -> Damage | None:
+def find_damage(entry: ingest_config.Entry, open_: Callable[[], IO[bytes]]) -> Damage | None:
     """Return the damage of a compressed file with a sound part; None of a sound one, and of any other.
 
     Args:

@@ -12,11 +12,11 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data import metadata_fields, schema
 from toolkit.data.documents import DocumentRow
 from toolkit.errors import DataError
+from toolkit.ingest.input_rows.input_bytes import InputBytes
+from toolkit.ingest.input_rows.rows import InputRows
+from toolkit.ingest.input_rows.sources import find_damage, open_undamaged
 from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reader import SAMPLE, SAMPLE_BYTES, EndOfSample, Input, Rejects, Sample
-from toolkit.ingest.reading.input_bytes import InputBytes
-from toolkit.ingest.reading.rows import InputRows
-from toolkit.ingest.reading.sources import find_damage, open_undamaged
 from toolkit.storage.paths import missing_reason, stat
 
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import msgspec
 
-from toolkit import partials
+from toolkit import partial_sums
 from toolkit.errors import DataError
 from toolkit.rules import expression_tree
 from toolkit.rules.rule import Rule
@@ -182,7 +182,7 @@ class Counted(msgspec.Struct):
     def add(self, other: Self) -> None:
         """Add the counts of other documents."""
         expression_tree.merge(self.kinds, other.kinds)
-        partials.add(self, msgspec.structs.replace(other, kinds={}))
+        partial_sums.add(self, msgspec.structs.replace(other, kinds={}))
 
 
 class ShardEffects(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,8 +16,8 @@ from toolkit.data.own_types import OwnTypes, RowCheck
 from toolkit.data.tables.from_arrow import listed
 from toolkit.errors import DataError, ToolkitError
 from toolkit.ingest.file_kinds import LOOKED_AT, wrong_format
+from toolkit.ingest.ingest_config import Common
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
-from toolkit.ingest.section import Common
 from toolkit.ingest.tables.arrow import TableRows
 from toolkit.ingest.tables.fields import OWN
 from toolkit.lazy_numpy import np

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from toolkit import partials
+from toolkit import partial_sums
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects.counts import GroupCount, RuleCount, RuleEffect, ShardEffects, SizesByLabel, Totals
 from toolkit.mix.publish import BlocklistCount, BudgetFound, Unseen
+from toolkit.mix.rule_effects.counts import GroupCount, RuleCount, RuleEffect, ShardEffects, SizesByLabel, Totals
 from toolkit.mix.settings import MixSettings
 from toolkit.rules import expression_tree
 from toolkit.rules.ruleset import RuleSet
@@ -72,11 +72,11 @@ class MixSummary:
             only: Number of documents that each rule alone drops, if it is known.
         """
         stream = work.stream.name
-        partials.add(self.totals, effects.totals)
-        partials.add(self._rules[stream], effects.rules)
-        partials.add(self._only, {} if only is None else {stream: only})
-        partials.add(self.statistics, effects.statistics)
-        partials.add(self._groups, effects.groups)
+        partial_sums.add(self.totals, effects.totals)
+        partial_sums.add(self._rules[stream], effects.rules)
+        partial_sums.add(self._only, {} if only is None else {stream: only})
+        partial_sums.add(self.statistics, effects.statistics)
+        partial_sums.add(self._groups, effects.groups)
         self.counts.update(effects.counts)
         self.not_carried.update(effects.not_carried)
         self.unlike_dolma += effects.unlike_dolma

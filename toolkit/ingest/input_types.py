@@ -13,9 +13,9 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes, together
 from toolkit.data.tables.to_arrow import arrow_schema, to_text
 from toolkit.errors import ConfigError, DataError, NoDocuments
+from toolkit.ingest.ingest_config import Entry
 from toolkit.ingest.plan import InputFile, InputToIngest, listed_stats, makers
 from toolkit.ingest.reader import Input, Reader, Sample
-from toolkit.ingest.section import Entry
 from toolkit.records.ingested import load_undamaged
 from toolkit.storage import freshness, json_files, paths, store_of
 
@@ -103,7 +103,7 @@ def of_files(entry: Entry, files: Sequence[InputFile], limit: int, path: str) ->
     stored = json_files.load(path, StoredTypes)
     if stored is not None and freshness.state(stored, [("", stamp)]).is_done:
         return stored
-    from toolkit.ingest.reading.preview import UnwrittenRejects  # which most commands do not need
+    from toolkit.ingest.input_rows.preview import UnwrittenRejects  # which most commands do not need
 
     source = entry.settings().source
     sample = Sample()

@@ -21,9 +21,9 @@ from toolkit.execution.blocks import Block
 from toolkit.execution.executors import Report
 from toolkit.execution.progress import Share
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.effects.counts import NO_LABEL
-from toolkit.mix.effects.preview import blocks
 from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, JointBlock, at_document, inputs_of, joint_rows, plain_values
+from toolkit.mix.rule_effects.counts import NO_LABEL
+from toolkit.mix.rule_effects.preview import blocks
 from toolkit.records.left_out import is_called
 from toolkit.rules import expression_tree, expressions, ruleset
 from toolkit.rules.rule import LABEL, CompiledRule, Role
