@@ -20,7 +20,8 @@ Messages read ``path:line: expected …, got …`` and then say the next step.
 import errno
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self
 
@@ -135,6 +136,24 @@ class AlignmentError(DataError):
 
 class StaleError(DataError):
     """An input of this data has changed since."""
+
+
+@contextmanager
+def errors_from(
+    place: str, *, of: type[Exception] | tuple[type[Exception], ...] = ConfigError, keeps: bool = False
+) -> Iterator[None]:
+    """Turn errors of a ``with`` block into `ConfigError`s at a place.
+
+    Args:
+        place: Place in the configuration, or expectation; empty for none.
+        of: Classes of the errors.
+        keeps: True if an error keeps its class.
+    """
+    try:
+        yield
+    except of as error:
+        class_ = type(error) if keeps else ConfigError
+        raise class_(f"{place}: {error}" if place else str(error)) from None
 
 
 DAMAGED = "restore it from a copy, or make it again"

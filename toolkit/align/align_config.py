@@ -18,7 +18,7 @@ from toolkit.data.documents import Span, value_at
 from toolkit.data.metadata_fields import MOST_FIELDS
 from toolkit.data.own_types import field_types, own_types
 from toolkit.data.schema import ANY, Type, check_fields, from_json, nullable
-from toolkit.errors import ConfigError, DataError, UnknownPlugin, did_you_mean, short
+from toolkit.errors import ConfigError, DataError, UnknownPlugin, did_you_mean, errors_from, short
 from toolkit.ingest.reader import READERS, SAMPLE, Draft, Input, Sample, first_drafts
 from toolkit.ingest.tables.fields import FieldReader, Placed, declare, declared_type
 from toolkit.label_files.reader import ANNOTATIONS, AnnotationReader, named_so
@@ -312,10 +312,8 @@ class Entry(ConfigStruct):
         results: list[str] = []
         for pattern in [common.from_] if isinstance(common.from_, str) else common.from_:
             note_roots([pattern])
-            try:
+            with errors_from(self.place, keeps=True):
                 results += [path for path, _, _ in self.reader().inputs(pattern)]
-            except ConfigError as error:
-                raise type(error)(f"{self.place}: {error}") from None
         return list(dict.fromkeys(results))
 
     def recorded(self) -> dict[str, Any]:
@@ -369,10 +367,8 @@ def read_section(section: ConfigNode) -> list[Entry]:
         except ConfigError as error:
             raise place.error(("scale",), str(error).removeprefix("scale: ")) from None
         entry = Entry(set=name, common=common.value, options=options.value, place=place.where(()))
-        try:
+        with place.errors_at("format"):
             class_ = values_reader(entry.format)
-        except ConfigError as error:
-            raise place.error(("format",), str(error)) from None
         for option in NOT_OPTIONS:
             if option in options.value:
                 raise place.error(

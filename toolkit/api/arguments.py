@@ -10,7 +10,7 @@ import msgspec
 
 from toolkit.config import recipes, settings
 from toolkit.config.settings import ConfigNode
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, errors_from
 
 if TYPE_CHECKING:
     from toolkit.command_line import Argument, Options
@@ -204,10 +204,8 @@ def _value(argument: "Argument", name: str, value: Any) -> Any:
     if argument.type == tuple[str, ...]:
         return words(name, value)
     if parse := getattr(argument.spec, "parse", None):
-        try:
+        with errors_from(name, of=argparse.ArgumentTypeError):
             return parse(str(value))
-        except argparse.ArgumentTypeError as error:
-            raise ConfigError(f"{name}: {error}") from None
     if argument.type is int and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
         raise ConfigError(f"{name}: expected a number above 0, got {value!r}")
     if argument.choices and value not in argument.choices:

@@ -13,7 +13,7 @@ from toolkit.api.rows import Row, Rows, rules_of
 from toolkit.config.settings import ConfigNode
 from toolkit.data.documents import Document
 from toolkit.data.schema import is_number
-from toolkit.errors import ConfigError, DataError, did_you_mean
+from toolkit.errors import ConfigError, DataError, did_you_mean, errors_from
 from toolkit.lazy_numpy import np
 from toolkit.session import Session
 
@@ -223,10 +223,8 @@ class Dataset:
         from toolkit.sql import session
         from toolkit.storage_options import Size
 
-        try:
+        with errors_from("memory", of=ValueError):
             size = Size.parse(memory)
-        except ValueError as error:
-            raise ConfigError(f"memory: {error}") from None
         with self._context() as context:
             return session.reader(query, catalog_of(context, ()), memory=size, threads=2)
 

@@ -9,7 +9,7 @@ import msgspec
 from toolkit.command_line import CommandResult, Configured, StageOptions
 from toolkit.commands import dedup
 from toolkit.config.settings import sets_before
-from toolkit.errors import ConfigError, ToolkitError, amount, few
+from toolkit.errors import ConfigError, ToolkitError, amount, errors_from, few
 from toolkit.execution.grouped import ShardDone, shard_tasks
 from toolkit.ingest import ingest_config
 from toolkit.make import make_config
@@ -94,10 +94,8 @@ def prepare(
             f"{entry.place}: dataset: expected a root for new documents alone, got {entry.root}, which has ingested "
             "documents; choose another one"
         )
-    try:
+    with errors_from(entry.place):
         how = what_to_declare(home, name, schema, overwrite=overwrite, command=SECTION)
-    except ConfigError as error:
-        raise ConfigError(f"{entry.place}: {error}") from None
     if write and how:
         declare_set(home, name, schema, forget=how == "changed")
     if write and (models := tagger.model_names(entry.stage())):

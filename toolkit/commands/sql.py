@@ -12,7 +12,7 @@ from toolkit.command_line import CommandResult, Flag, Limited, Words
 from toolkit.commands import _sections as sections
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.distribution import require_extra
-from toolkit.errors import ConfigError
+from toolkit.errors import ConfigError, errors_from
 from toolkit.inspect import targets
 from toolkit.mix import publish
 from toolkit.mix.join import JoinedShard
@@ -119,10 +119,8 @@ def run(context: Context, options: Options) -> Outcome:
 
 
 def _size(text: str) -> int:
-    try:
+    with errors_from("--memory", of=ValueError):
         return Size.parse(text)
-    except ValueError as error:
-        raise ConfigError(f"--memory: {error}") from None
 
 
 # --- views ------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import math
 import os
 import re
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
@@ -17,7 +18,7 @@ import yaml
 
 from toolkit.config import recipes
 from toolkit.config.yaml_nodes import Loader, Path, explain, path_of
-from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean
+from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean, errors_from
 from toolkit.storage import store_of
 from toolkit.storage.addresses import has_secret, redact_text, redact_url
 from toolkit.storage_options import Duration, Size, StorageOptions
@@ -80,6 +81,12 @@ class ConfigNode:
         """Return an error at a part of the configuration."""
         where = self.where(path)
         return ConfigError(f"{where}: {message}" if where else message)
+
+    def errors_at(
+        self, *path: str | int, of: type[Exception] | tuple[type[Exception], ...] = ConfigError, keeps: bool = False
+    ) -> AbstractContextManager[None]:
+        """Place the errors of a ``with`` block at a part. See `errors_from`."""
+        return errors_from(self.where(path), of=of, keeps=keeps)
 
     def at(self, *path: str | int) -> "ConfigNode":
         """Return the same source, seen from a part."""
@@ -213,10 +220,8 @@ def _text(text: str, path: Path, source: ConfigNode) -> str:
     """Return a text as settings have it: of ``recipe:…`` the path, and no secrets of addresses."""
     keys = (*source.inside, *path)
     if recipes.is_reference(text) and keys[:1] != ("about",) and keys[-1:] not in {(key,) for key in _TEXTS}:
-        try:
+        with source.errors_at(*path):
             return recipes.resolved(text)
-        except ConfigError as error:
-            raise source.error(path, str(error)) from None
     return without_secret(text, path, source)
 
 

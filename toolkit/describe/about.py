@@ -9,7 +9,6 @@ import msgspec
 
 from toolkit.config import settings
 from toolkit.config.settings import ConfigNode, ConfigStruct
-from toolkit.errors import ConfigError
 from toolkit.storage.globs import glob_regex
 from toolkit.text.languages.labels import WELL_FORMED
 
@@ -203,10 +202,8 @@ def _check_forms(source: ConfigNode, about: About) -> None:
                 name = "CC-BY-4.0" if " " in value else value
                 raise source.error((key,), f"expected {expected.replace('NAME', name)}, got {value!r}")
     for i, glob in enumerate(about.live if isinstance(about.live, list) else ()):
-        try:
+        with source.errors_at("live", i):
             glob_regex(glob)
-        except ConfigError as error:
-            raise source.error(("live", i), str(error)) from None
 
 
 def _check_agents(source: ConfigNode, about: About) -> None:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolkit.config.settings import ConfigNode, ConfigStruct, convert, divide
-from toolkit.errors import ConfigError
 from toolkit.execution.executors import Begun, Executor, P, Report, Task
 from toolkit.execution.processes import available_cores
 from toolkit.plugins import Kind
@@ -46,10 +45,8 @@ def read(executor: dict[str, Any], source: ConfigNode, processes: int | None) ->
     name = executor.get("type", DEFAULT if executor or processes != 1 else "in_process")
     if not isinstance(name, str):
         raise part.error(("type",), f"expected one of {', '.join(EXECUTORS.names())}, got {name!r}")
-    try:
+    with part.errors_at("type"):
         kind = EXECUTORS.find(name)
-    except ConfigError as error:
-        raise part.error(("type",), str(error)) from None
     return ExecutorChoice(kind, convert(options, kind.Settings, f"executor {name}"))
 
 

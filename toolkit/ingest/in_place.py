@@ -184,10 +184,8 @@ def open_dataset(
         places, _ = config.divide(section, _PLACES)
         root, files = _files(section)
         documents = {**places.value, "path": root}
-    try:
+    with config_node.errors_at():
         result = open_places(dataset, documents, attributes, notes, files)
-    except ConfigError as error:
-        raise config_node.error((), str(error)) from None
     if files and files.is_folder and is_within(normal_path(result.attributes), normal_path(result.documents)):
         raise config_node.error(
             ("documents", "path"),
@@ -258,10 +256,8 @@ def _entry(section: ConfigNode) -> Entry:
             raise section.error((key,), f"expected no `{key}` with documents in place: {why}")
     common, _ = config.divide(section, _TAKEN)
     settings = config.convert(common, Common)
-    try:
+    with section.errors_at("format"):
         class_ = READERS.find(settings.format)
-    except ConfigError as error:
-        raise section.error(("format",), str(error)) from None
     if not class_.IN_PLACE:
         can = ", ".join(name for name in READERS.names() if _can_be_in_place(name))
         raise section.error(

@@ -256,10 +256,8 @@ def read_section(section: ConfigNode, compression: str = COMPRESSION) -> list[En
             raise place.error((), f"expected {{format: …, from: […]}}, got {place.value!r}")
         common, options = config.divide(place, _COMMON_KEYS)
         settings = config.convert(common, Common)
-        try:
+        with place.errors_at("format"):
             class_ = READERS.find(settings.format)
-        except ConfigError as error:
-            raise place.error(("format",), str(error)) from None
         class_ = class_.with_options(options)
         label = f"format {settings.format}"
         if class_.PLUGIN and (chosen := options.value.get(class_.PLUGIN[0])):
@@ -306,10 +304,8 @@ def _check_sets(places: Sequence[ConfigNode], entries: Sequence[Entry]) -> None:
 
 def _check(reader: Reader, place: ConfigNode) -> None:
     """Raise ConfigError, with its place, if a reader cannot run."""
-    try:
+    with place.errors_at(keeps=True):
         reader.check()
-    except ConfigError as error:
-        raise type(error)(str(place.error((), str(error)))) from None
 
 
 def _check_place(place: ConfigNode, settings: Common) -> None:
@@ -352,10 +348,8 @@ def _check_selection(place: ConfigNode, settings: Common) -> None:
     if settings.where is not None:
         from toolkit.ingest.index.columns import check_form
 
-        try:
+        with place.errors_at("where"):
             check_form(settings.where)
-        except ConfigError as error:
-            raise place.error(("where",), str(error)) from None
 
 
 def set_schemas(entries: Iterable[Entry]) -> dict[str, sets.SetSchema]:

@@ -12,7 +12,7 @@ import xxhash
 from toolkit.data.dataset import Dataset
 from toolkit.data.own_types import OwnTypes, together
 from toolkit.data.tables.to_arrow import arrow_schema, to_text
-from toolkit.errors import ConfigError, DataError, NoDocuments
+from toolkit.errors import DataError, NoDocuments, errors_from
 from toolkit.ingest.ingest_config import Entry
 from toolkit.ingest.plan import InputFile, InputToIngest, listed_stats, makers
 from toolkit.ingest.reader import Input, Reader, Sample
@@ -108,10 +108,8 @@ def of_files(entry: Entry, files: Sequence[InputFile], limit: int, path: str) ->
     source = entry.settings().source
     sample = Sample()
     inputs = [Input(file.path, source, limit, UnwrittenRejects(), sample=sample) for file in files]
-    try:
+    with errors_from(entry.place, of=DataError):
         types = reader.own_types(inputs)
-    except DataError as error:
-        raise ConfigError(f"{entry.place}: {error}" if entry.place else str(error)) from None
     if types and types.arrow and entry.settings().qualifies:
         fields = [field for field in arrow_schema(types.arrow) if field.name != "id"]
         types = msgspec.structs.replace(types, arrow=to_text(fields))

@@ -502,10 +502,8 @@ class Reader(msgspec.Struct, **FROZEN):
         reference = options.value.get(option, default)
         if not isinstance(reference, str):
             return cls
-        try:
+        with options.errors_at(option, keeps=True):
             return _with_plugin(cls, kind.find(reference), f"{option} {reference}")
-        except ConfigError as error:
-            raise type(error)(str(options.error((option,), str(error)))) from None
 
     def check(self) -> None:
         """Raise ConfigError if it cannot read here with these options; called before anything is read."""

@@ -11,7 +11,7 @@ from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import chosen_text, row_index, schema
 from toolkit.data.documents import Document
 from toolkit.data.metadata_fields import MetadataField, label_of, path_of, value_of
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, did_you_mean, errors_from
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedKey, JoinedSet, chosen_text_of, names_for_rules, null_safe, set_hint
 from toolkit.mix.settings import COPY, MixSettings, Stream
@@ -98,10 +98,8 @@ class ShardToMix(JoinedShard, kw_only=True):
         for key in (key for joined in self.sets for key in joined.keys):
             if key.name in keys:
                 text = chosen_text.text_of(key.settings)
-                try:
+                with errors_from(self.settings.place):
                     chosen_text.check_same(self.stream.text, text, key.declared, repr(key.name))
-                except ConfigError as error:
-                    raise ConfigError(f"{self.settings.place}: {error}") from None
         return msgspec.structs.replace(self, bindings=bindings, set_bindings=set_bindings)
 
 

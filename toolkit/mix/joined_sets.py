@@ -12,7 +12,7 @@ from toolkit.config.scale import Declared, declared_in
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import chosen_text, own_types, schema
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, did_you_mean
+from toolkit.errors import ConfigError, did_you_mean, errors_from
 from toolkit.records import sets as records
 from toolkit.rules import checker, compiling, expression_tree, expressions
 from toolkit.storage.paths import fault_of_name
@@ -227,10 +227,8 @@ def chosen_text_of(stream: JoinedDataset, sets: list[JoinedSet]) -> ChosenText |
         raise ConfigError(f"{where}: expected a key of the set {reference.set}, got {reference.key!r}{hint}")
     name, names = keys[reference.key], names_for_rules(sets, stream.own)
     path = ".".join((name, *reference.path))
-    try:
+    with errors_from(where, of=expression_tree.ExpressionError):
         expression = expressions.check(null_safe(path, names) or path, names)
-    except expression_tree.ExpressionError as error:
-        raise ConfigError(f"{where}: {error}") from None
     if expression.type.not_null != schema.STR:
         raise ConfigError(f"{where}: expected a text, or null, got a value of type {expression.type}")
     function = compiling.compile_function(expression.code, (*(f"r{i}" for i in range(len(sets))), "document"))

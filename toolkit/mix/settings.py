@@ -467,10 +467,8 @@ def _output(place: ConfigNode) -> tuple[OutputSettings, dict[str, Any]]:
         raise place.error((), "expected {format: …, path: …}")
     common, options = config.divide(place, OF_OUTPUT)
     output = config.convert(common, OutputSettings)
-    try:
+    with place.errors_at():
         class_ = find_writer(output.format, "format")
-    except ConfigError as error:
-        raise place.error((), str(error)) from None
     config.refuse_unknown(place, class_, OF_OUTPUT, f"format {output.format}")
     writer = config.convert(options, class_, f"format {output.format}")
     _check_one_label(place, writer.label())
@@ -613,10 +611,8 @@ def _chosen(
         return joined, None, []
     if isinstance(text, list):
         return _edited(place, joined)
-    try:
+    with place.errors_at(chosen_text.OPTION):
         reference = chosen_text.parse_reference(text)
-    except ConfigError as error:
-        raise place.error((chosen_text.OPTION,), str(error)) from None
     if not any(item.set == reference.set for item in joined):
         joined = [*joined, Joined(set=reference.set, place=place.where((chosen_text.OPTION,)))]
     name = next(item.as_.get(reference.key, reference.key) for item in joined if item.set == reference.set)

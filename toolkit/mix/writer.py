@@ -16,7 +16,7 @@ import msgspec
 from toolkit.config.settings import FROZEN
 from toolkit.data.documents import Document, explain_bad_row
 from toolkit.data.metadata_fields import DOT, SAME, label_of as expression_of_label
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import ConfigError, DataError, errors_from
 from toolkit.plugins import Kind
 from toolkit.storage.json_files import decoder_of
 from toolkit.text.batch import Batch
@@ -529,7 +529,5 @@ def find_writer(reference: str, where: str) -> type[Writer]:
     Raises:
         ConfigError: if there is none; it begins with the place in the configuration.
     """
-    try:
+    with errors_from(where):
         return WRITERS.find(reference)
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None

@@ -61,18 +61,14 @@ def read_scope(place: ConfigNode, base: str = "") -> Scope:
 
 def _of_table(place: ConfigNode, table: str, base: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the parameters of each label in a table."""
-    try:
+    with place.errors_at("languages"):
         return thresholds(table if table in BUNDLED else _near(place, table, base))
-    except ConfigError as error:
-        raise place.error(("languages",), str(error)) from None
 
 
 def _of_files(place: ConfigNode, pattern: str, base: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the parameters of labels, read from a file each."""
-    try:
+    with place.errors_at("languages"):
         paths = [path for path, _ in expand(_near(place, pattern, base))]
-    except ConfigError as error:
-        raise place.error(("languages",), str(error)) from None
     results: dict[str, dict[str, Any]] = {}
     for path in paths:
         source = settings.load(path)

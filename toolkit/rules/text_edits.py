@@ -69,7 +69,7 @@ def read_edits(place: ConfigNode) -> str:
         if len(options) != 1 or (form.by is None) == ("replace" in options):
             raise place.error((i,), "expected one of `cut`, `replace` (with `by`) and `cut_lines`")
         ((name, target),) = options.items()
-        try:
+        with place.errors_at(i, name, of=(ConfigError, ValueError)):
             if isinstance(target, str):
                 chosen_text.parse_reference(target, "the spans of an edit")
             elif [*target] != ["regex"]:
@@ -78,8 +78,6 @@ def read_edits(place: ConfigNode) -> str:
                 target = {"regex": f"(?m){target['regex']}" if name == "cut_lines" else target["regex"]}
                 compiled_pattern(target["regex"])
             by = editing.check_replacement(form.by or "")
-        except (ConfigError, ValueError) as error:
-            raise place.error((i, name), str(error)) from None
         where = {"spans": target} if isinstance(target, str) else target
         results.append(TextEdit(**where, lines=name == "cut_lines", by=by))
     return msgspec.json.encode(results).decode()

@@ -18,7 +18,7 @@ from toolkit.data import chosen_text, schema
 from toolkit.data.chosen_text import parse_reference
 from toolkit.data.metadata_fields import ROOTS, MetadataField
 from toolkit.data.own_types import OwnTypes
-from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin
+from toolkit.errors import ConfigError, MissingExtra, UnknownPlugin, errors_from
 from toolkit.plugins import default_name
 from toolkit.rules import expression_tree, expressions, text_edits
 from toolkit.session import cached
@@ -230,10 +230,8 @@ def _read_set(section: ConfigNode, set_name: str, elsewhere: Others, own: Own) -
         entry = _with_fields_checked(_spelled_out(_read_entry(place, shared), section), own)
         if entry.when:
             here = {name: [*references_in(section, name)] for name in section.value}
-            try:
+            with errors_from(f"{entry.place}: {WHEN}", of=expression_tree.ExpressionError):
                 when = resolve_condition(entry.when, (set_name, entry.key), here, elsewhere, own)
-            except expression_tree.ExpressionError as error:
-                raise ConfigError(f"{entry.place}: {WHEN}: {error}") from None
             entry = msgspec.structs.replace(entry, when=when)
         if any(entry.key == other.key for other in entries):
             raise place.error((), f"expected each key of a set once, got {entry.key!r} twice; give one an `as:`")
@@ -280,10 +278,8 @@ def references_in(section: ConfigNode, set_name: str) -> dict[str, str]:
 
 def _reads(entry: Entry) -> list[str]:
     """Return the sets of an entry's references."""
-    try:
+    with errors_from(entry.place):
         results = [reference.set for reference in tagger.references(entry.tagger)]
-    except ConfigError as error:
-        raise ConfigError(f"{entry.place}: {error}") from None
     results += [parse_reference(text).set for text in (entry.chosen, *(edit.spans for edit in entry.edits)) if text]
     return results + [read.set for read in entry.when.reads] if entry.when else results
 

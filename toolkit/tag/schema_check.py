@@ -12,7 +12,7 @@ from toolkit.config.plugin_code import changes
 from toolkit.config.settings import ConfigNode
 from toolkit.data import chosen_text, schema
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean, short
+from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean, errors_from, short
 from toolkit.records import sets as records
 from toolkit.records.external_sets import External, types_of
 from toolkit.rules.text_edits import edits_in
@@ -145,10 +145,8 @@ def _check_reference(
     type_ = _type_read(reference, result) if result else expected  # one of another program is known when it is read
     if result and reference.option != chosen_text.OPTION:
         theirs = chosen_text.text_of(keys[reference.key].settings) if reference.key in keys else None
-        try:
+        with errors_from(f"{step.entry.place}: {reference.option}"):
             chosen_text.check_same(step.entry.chosen, theirs, type_ or result, reference.text)
-        except ConfigError as error:
-            raise ConfigError(f"{step.entry.place}: {reference.option}: {error}") from None
     if type_ is None or not schema.fits(type_, expected):
         hint = ""
         if type_ and type_.item and type_.kind == "nullable" and schema.fits(type_.item, expected):
@@ -157,11 +155,9 @@ def _check_reference(
                 f"None`, or the same `when` as {reference.set}"
             )
         raise ConfigError(f"{where}: expected a value of type {expected}, got {type_ or 'no such field'}{hint}")
-    try:
+    with errors_from(where):
         if step.entry.edits:
             set_options.check_read(reference, type_)
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
 
 
 def _type_read(reference: tagger.Reference, type_: schema.Type) -> schema.Type | None:

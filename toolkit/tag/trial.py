@@ -109,10 +109,8 @@ def _connect(source: ConfigNode, *, complete: bool) -> None:
     todo = list(source.value)
     for key in todo:
         entry = source.value[key]
-        try:
+        with source.errors_at():
             class_ = TAGGERS.find(entry["tagger"])
-        except ConfigError as error:
-            raise source.error((), str(error)) from None
         for read in tagger_docs.reads(class_):
             if not read.required or read.option in entry:
                 continue

@@ -11,7 +11,7 @@ import msgspec
 from toolkit.config.settings import ConfigNode
 from toolkit.data.metadata_fields import METADATA
 from toolkit.data.own_types import OwnTypes
-from toolkit.errors import ConfigError, DataError, did_you_mean
+from toolkit.errors import ConfigError, DataError, did_you_mean, errors_from
 from toolkit.mix.join import inputs_of
 from toolkit.mix.joined_sets import JoinedDataset, JoinedSet
 from toolkit.mix.rule_effects.preview import blocks
@@ -93,11 +93,9 @@ def condition_of(
             compiler.label(label)
         (rule,) = rules_yaml.read_rules(ConfigNode([{"keep": "True", "name": FILTER}], FILTER))
         names = compiler.names_for(msgspec.structs.replace(rule, parameters=parameters or {}))
-    try:
+    with errors_from(FILTER, of=expression_tree.ExpressionError):
         parts = _nullable_paths(text, names)
         expressions.check_condition(text, names, frozenset(parts))
-    except expression_tree.ExpressionError as error:
-        raise ConfigError(f"{FILTER}: {error}") from None
     with suppress(expression_tree.ExpressionError):
         expressions.check_condition(text, names)
         return text
@@ -175,10 +173,8 @@ class DatasetQuestion:
 
     def _resolved(self, label: str, text: str) -> str:
         """Return an expression, resolved from ``SET.KEY[.field]``."""
-        try:
+        with errors_from(label, of=expression_tree.ExpressionError):
             return (reference(text, self._sets, self._names) or text) if text else ""
-        except expression_tree.ExpressionError as error:
-            raise ConfigError(f"{label}: {error}") from None
 
     def _rules(self) -> ruleset.RuleSet:
         rules = ruleset.RuleSet(self._filter, self._names, self._arguments, self._label)
@@ -244,10 +240,8 @@ def score_of(expression: str, text: str, names: Mapping[str, checker.Name]) -> e
     Raises:
         ConfigError: if it gives something else.
     """
-    try:
+    with errors_from(SORT, of=expression_tree.ExpressionError):
         result = expressions.check(expression, names)
-    except expression_tree.ExpressionError as error:
-        raise ConfigError(f"{SORT}: {error}") from None
     inner = result.type.not_null
     if inner.kind not in ("int", "float", "any", "null"):
         raise ConfigError(f"{SORT}: expected a number, or null, got a value of type {result.type}: {text}")

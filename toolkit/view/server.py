@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from toolkit.distribution import NAME
-from toolkit.errors import ConfigError, ToolkitError, advice
+from toolkit.errors import ConfigError, ToolkitError, advice, errors_from
 from toolkit.interrupts import AWAKE, check
 from toolkit.pages import assets
 from toolkit.session import current
@@ -233,10 +233,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _object(body: bytes) -> Mapping[str, Any]:
-    try:
+    with errors_from("expected JSON, got", of=(msgspec.DecodeError, UnicodeDecodeError, RecursionError)):
         result = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"expected JSON, got: {error}") from None
     if not isinstance(result, dict):
         raise ConfigError("expected an object")
     return result

@@ -7,7 +7,6 @@ import msgspec
 
 from toolkit.config import settings
 from toolkit.config.settings import ConfigNode, ConfigStruct
-from toolkit.errors import ConfigError
 from toolkit.interop.dolma.places import DOCUMENTS, Translation, resolve, roots_of
 from toolkit.rules.expressions import is_name
 from toolkit.storage.globs import glob_regex
@@ -100,10 +99,8 @@ def read_deduper(source: ConfigNode) -> Translation:
     if not is_name(entry["as"]):
         of = "documents" if dedupe.documents else "paragraphs"
         raise place.error((of, "attribute_name"), f"expected a name of letters, digits and _, got {entry['as']!r}")
-    try:
+    with source.errors_at("documents"):
         roots = roots_of([_named(document) for document in options.documents], [dedupe.name or entry["as"]])
-    except ConfigError as error:
-        raise source.error(("documents",), str(error)) from None
     if len(roots) > 1 and not options.against:
         raise source.error(
             ("documents",),
@@ -112,10 +109,8 @@ def read_deduper(source: ConfigNode) -> Translation:
         )
     if options.against:
         patterns = [options.against] if isinstance(options.against, str) else options.against
-        try:
+        with source.errors_at("against"):
             filters = roots_of([_named(item) for item in patterns], [])
-        except ConfigError as error:
-            raise source.error(("against",), str(error)) from None
         entry |= {"within": False, "against": [{"documents": root.dataset("")["documents"]} for root in filters]}
     configs = []
     for root in roots:

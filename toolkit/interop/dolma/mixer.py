@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from toolkit.config import settings
 from toolkit.config.settings import ConfigNode, ConfigStruct
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import DataError
 from toolkit.interop.dolma.places import Translation, resolve, roots_of
 from toolkit.mix.writer import check_label
 
@@ -161,10 +161,8 @@ def _streams(stream: StreamOptions, mixer_options: MixerOptions, place: ConfigNo
     except DataError as error:
         message = str(error).replace("expected a label", "expected the name of a stream, which its files have,", 1)
         raise place.error(("name",), message) from None
-    try:
+    with place.errors_at("documents"):
         roots = roots_of(stream.documents, stream.attributes)
-    except ConfigError as error:
-        raise place.error(("documents",), str(error)) from None
     name = re.sub(r" $", "_", "".join(c if c.isalnum() or c in "_.- " else "_" for c in stream.name))
     name = name if name[:1].isalpha() or name.startswith("_") else f"_{name}"
     return {

@@ -140,10 +140,8 @@ def read_tagger(source: ConfigNode) -> Translation:
             if type_ == "has_naughty_word":
                 entry["bad_words"] = options.bad_words
             tag.setdefault(experiment, []).append(entry)
-    try:
+    with source.errors_at("destination" if options.destination else "documents"):
         datasets = _redirected(options, tag) if options.destination else _beside(options, tag)
-    except ConfigError as error:
-        raise source.error(("destination",) if options.destination else ("documents",), str(error)) from None
     configs = [{"processes": max(1, options.processes), **dataset} for dataset in datasets]
     return Translation(configs, options.dryrun, options.ignore_existing)
 

@@ -116,10 +116,8 @@ def annotator_of(place: ConfigNode, dataset: Dataset) -> tuple[Annotator, dict[s
     options = place.at()
     options.value = {key: value for key, value in values.items() if key not in _OF_SETS}
     annotator = config.convert(options, Annotator, "an entry of `annotate:`")
-    try:
+    with place.errors_at(keeps=True):
         annotator.check()
-    except ConfigError as error:
-        raise type(error)(str(place.error((), str(error)))) from None
     return annotator, values
 
 

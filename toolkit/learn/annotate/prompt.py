@@ -21,7 +21,7 @@ import msgspec
 
 from toolkit.config import settings as config
 from toolkit.config.settings import ConfigNode, ConfigStruct
-from toolkit.errors import ConfigError, short
+from toolkit.errors import ConfigError, errors_from, short
 from toolkit.label_files.reader import Aggregate, aggregated
 
 ANY_SCORE = r"(?i)\bscore[^\w:]*:[^\w-]*(-?\d+(?:\.\d+)?)"
@@ -166,10 +166,8 @@ def _jinja(text: str) -> Fill:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=False)  # no HTML
-    try:
+    with errors_from("prompt: expected a Jinja template, got", of=TemplateError):
         template = environment.from_string(text)
-    except TemplateError as error:
-        raise ConfigError(f"prompt: expected a Jinja template, got: {error}") from None
 
     def fill(values: Mapping[str, Any]) -> str:
         try:

@@ -238,10 +238,8 @@ def _amount(place: ConfigNode, at: tuple[Any, ...], unit: str, value: Any, *, en
     if is_number(value):
         number = float(value)
     elif isinstance(value, str) and unit == "bytes":
-        try:
+        with place.errors_at(*at, of=ValueError):
             number = float(Size.parse(value))
-        except ValueError as error:
-            raise place.error(at, str(error)) from None
     elif isinstance(value, str) and (
         match := re.fullmatch(r"\s*([0-9][0-9_.]*(?:e\+?[0-9]+)?)\s*([A-Za-z]?)\s*", value)
     ):

@@ -60,10 +60,8 @@ class ReplaceForm(SpansForm):
     def rules(self, place: ConfigNode, base: str) -> Sequence[Rule]:
         by = self.by
         if not self.syntax:
-            try:
+            with place.errors_at("by", of=ValueError):
                 by = editing.check_replacement(by).replace(editing.TAG, self.name or self.replace)
-            except ValueError as error:
-                raise place.error(("by",), str(error)) from None
         return [self.rule(Replace, self.replace, by)]
 
 

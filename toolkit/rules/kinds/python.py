@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from toolkit.config.plugin_code import code_of_module
 from toolkit.config.settings import ConfigNode, Description
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import ConfigError, DataError, errors_from
 from toolkit.plugins import find_function
 from toolkit.rules.rule import CompiledRule, Compiler, Form, Role, Rule
 
@@ -30,14 +30,12 @@ class PythonForm(Form, kw_only=True):
         """Return the rule of a function, beside the configuration. Otherwise it lies below the working directory."""
         beside = os.path.join(base, self.function)
         is_beside = os.path.isfile(beside.rpartition(":")[0])
-        try:
+        with place.errors_at("function", keeps=True):
             is_file = ".py:" in self.function
             reference = beside if is_beside else os.path.join(place.root, self.function) if is_file else self.function
             function = find_function(reference)
             _check(function.function, reference)
             code = code_of_module(function.module)
-        except ConfigError as error:
-            raise type(error)(str(place.error(("function",), str(error)))) from None
         kind = KeepPython if self.KEY == "keep" else DropPython
         name = self.named(os.path.basename(self.function))
         return [kind(name=name, function=reference, code=code, when=self.when)]
@@ -101,10 +99,8 @@ def _check(function: Callable[..., Any], reference: str) -> None:
     except ValueError:  # of some functions in C
         return
     place = f"{_defined(function, reference)}: expected a function of (document, attributes)"
-    try:
+    with errors_from(f"{place}, got {signature}", of=TypeError):
         signature.bind(None, None)
-    except TypeError as error:
-        raise ConfigError(f"{place}, got {signature}: {error}") from None
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
         kind = "a generator" if inspect.isgeneratorfunction(function) else "a coroutine"
         raise ConfigError(f"{place} that returns True or False, got {kind}")

@@ -116,12 +116,10 @@ class RepeatForm(Form):
             at = place.at("repeat")
             settings.refuse_unknown(at, Curve, (), "repeat")
             form = settings.convert(at, Curve)
-            try:
+            with at.errors_at("curve"):
                 solved = isinstance(form.curve, dict)
                 curve = settings.convert(at.at("curve"), CurveTarget).points() if solved else form.curve
                 points = check_curve(curve)
-            except ConfigError as error:
-                raise at.error(("curve",), str(error)) from None
             name = self.named(f"repeat by {form.score}")
             return [Repeat(name=name, when=self.when, expression=form.score, curve=points, seed=seed)]
         if isinstance(option, bool) or (isinstance(option, int | float) and not 0 <= option <= MOST):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import ConfigError, DataError, errors_from
 from toolkit.lazy_numpy import np
 from toolkit.storage import models
 from toolkit.storage.models import is_known
@@ -134,11 +134,9 @@ def _loaded(request: ClassifierAsked, _digest: str) -> Classifier:
     if request.base and not config.is_annotator:
         raise ConfigError("base: expected it only for a model of ml_filter; this one has a config.json of its own")
     encoder: ModelConfig = read_config(request.base) if request.base else config
-    try:
+    with errors_from(path):
         outputs = Outputs.of(config, request.targets, request.target)
         tokens = TokenCutter(request.model, encoder.tokens(request.max_tokens), encoder)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
     compute: Compute
     if request.file is None:
         from toolkit.text.encoders.torch_models import TorchClassifier

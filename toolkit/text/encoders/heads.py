@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple, cast
 
 import msgspec
 
-from toolkit.errors import ConfigError, DataError
+from toolkit.errors import ConfigError, DataError, errors_from
 from toolkit.lazy_numpy import np
 from toolkit.storage import models
 from toolkit.storage.models import is_known
@@ -99,11 +99,9 @@ def read(path: str) -> LoadedHead:
     layers = _layers(arrays, path)
     outputs = len(layers[-1].bias)
     if ABOUT in metadata:
-        try:
+        with errors_from(f"{path}: expected a head of `toolkit train`, got", of=(msgspec.DecodeError, ConfigError)):
             about = msgspec.json.decode(metadata[ABOUT], type=Predicts)
             about.check()
-        except (msgspec.DecodeError, ConfigError) as error:
-            raise ConfigError(f"{path}: expected a head of `toolkit train`, got: {error}") from None
         expected = about.outputs
     else:
         about, expected = Predicts(task="regression"), 1

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.errors import ConfigError, ToolkitError
+from toolkit.errors import ConfigError, ToolkitError, errors_from
 from toolkit.exchange.checksummed import read_sealed, write_sealed
 from toolkit.execution.executors import Report, Task
 from toolkit.learn.train.examples import MAIN, TRAIN, VALID, Examples, on_valid
@@ -81,11 +81,9 @@ class Encoder(Trainer, kw_only=True):
 
     def check(self) -> None:
         super().check()
-        try:
+        with errors_from("base", keeps=True):
             check_folder(self.base, CONFIG, TOKENIZER, WEIGHTS)
             self.tokens()
-        except ConfigError as error:
-            raise type(error)(f"base: {error}") from None
         device_of(self.device)
 
     def facts(self) -> dict[str, Any]:
