@@ -234,12 +234,12 @@ class Tokens(Labelling, Writer):
         return b"" if number is None else number.to_bytes(self._width, "little")
 
     def _number_of(self, option: str) -> int | None:
-        token = getattr(self, option)
+        token, tokenizer = getattr(self, option), self._loaded  # a missing file is an error whatever the option is
         if token is None:
             return None
-        number = self._loaded.number_of(token)
-        if number is None or (self._loaded.added_tokens and token not in self._loaded.added_tokens):
-            names = ", ".join(self._loaded.added_tokens[:8]) or "none"
+        number = tokenizer.number_of(token)
+        if number is None or (tokenizer.added_tokens and token not in tokenizer.added_tokens):
+            names = ", ".join(tokenizer.added_tokens[:8]) or "none"
             raise ConfigError(f"{option}: expected an added token of {self.tokenizer}, such as {names}; got {token!r}")
         return number
 

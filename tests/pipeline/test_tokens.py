@@ -177,6 +177,15 @@ def test_shards_whose_outputs_would_have_one_name_are_refused(project: Project) 
     assert "got 'a/0' for a: " in project("mix").err
 
 
+@pytest.mark.parametrize("name", ["part=1", "x" * 101])
+def test_a_shard_whose_name_is_none_of_an_output_is_refused_before_work_begins(project: Project, name: str) -> None:
+    lay_out(project, "pbin", layout="inputs")
+    (project.documents / "a" / "1.jsonl.gz").rename(project.documents / "a" / f"{name}.jsonl.gz")
+    message = f"{name}.jsonl.gz: expected a label of at most 100 letters, digits, _ . - and inner spaces"
+    project("mix").fails(2, "`layout: inputs`: ", message)
+    assert not project.out.exists()
+
+
 def test_copies_are_told_apart_in_the_words_of_dolma_and_tokenized_once(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,6 +316,7 @@ def test_tokenize_writes_what_the_mix_keeps(project: Project, tokens: Tokenizer,
         ({"eod": None, "sequence_length": 8}, "expected a token to fill sequences with"),
         ({"files": "parquet"}, "expected pbin, dolma, megatron or numpy"),
         ({"tokenizer": "none.json"}, "expected a model file, got nothing at 'none.json'"),
+        ({"tokenizer": "none.json", "eod": None}, "expected a model file, got nothing at 'none.json'"),
         ({"layout": "inputs", "by": "metadata.x"}, "by: expected none with `layout: inputs`"),
         ({"compression": "gzip"}, "compresses inside its files"),
     ],

@@ -40,6 +40,7 @@ from toolkit.mix.publish import BudgetFound, unchanged_manifest
 from toolkit.mix.rule_effects import preview
 from toolkit.mix.rule_effects.counts import Totals
 from toolkit.mix.settings import MixSettings, Stream
+from toolkit.mix.writer import check_folder
 from toolkit.records import sets as records
 from toolkit.records.external_sets import ExternalContent
 from toolkit.rules import filters
@@ -358,10 +359,14 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
 
 
 def _check_names(prepared: PreparedMix) -> None:
-    """Raise ConfigError if two shards with own outputs share a name."""
+    """Raise ConfigError if two shards with own outputs share a name, or it is not that of an output."""
     shards: dict[str, str] = {}
     for work in prepared.works:
         name = strip_suffix(work.shard, SHARD_SUFFIXES)
+        try:
+            check_folder(name)
+        except DataError as error:
+            raise ConfigError(f"{prepared.settings.place}: `layout: inputs`: {work.name}: {error}") from None
         if (other := shards.setdefault(name, work.name)) != work.name:
             raise ConfigError(
                 f"{prepared.settings.place}: expected a name of its own for each shard with `layout: inputs`, got "

@@ -509,8 +509,8 @@ def check_label(label: str) -> str:
     """
     if not _LABEL.fullmatch(label):
         raise DataError(
-            "expected a label of letters, digits, _ . - and inner spaces that begins with one of the first two, got "
-            f"{label!r}"
+            "expected a label of at most 100 letters, digits, _ . - and inner spaces that begins with one of the first "
+            f"two, got {label!r}"
         )
     return label
 
