@@ -28,7 +28,7 @@ REFUSED = 2
 
 @functools.cache
 def table(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def entries() -> list[tuple[Path, dict[str, Any]]]:

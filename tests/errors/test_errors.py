@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,11 @@ import pytest
 from tests.conftest import Run
 from tests.errors import REFUSED, entries, files_of, message, prepare
 from tests.pipeline.conftest import tree
+from toolkit.session import Session
+
+BY_COMMAND = defaultdict[str, list[tuple[Path, dict[str, Any]]]](list)
+for _path, _entry in entries():
+    BY_COMMAND[_entry["run"].partition(" ")[0]].append((_path, _entry))
 
 
 @pytest.fixture(scope="module")
@@ -20,20 +26,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("path", "entry"), entries(), ids=lambda value: value["run"] if isinstance(value, dict) else value.stem
-)
-def test_the_message_and_the_status(
-    path: Path, entry: dict[str, Any], folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("command", BY_COMMAND)
+def test_messages_and_statuses(command: str, folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("DATA", ".")
-    with files_of(folder, path, entry) as here:
-        before = tree(here, bookkeeping=True)
-        ran = run(*shlex.split(entry["run"]))
-        assert (message(ran.err, here), ran.code) == (entry["message"], entry.get("status", REFUSED))
-        assert ran.out == "" or ran.code != REFUSED
-        assert tree(here, bookkeeping=True) == before
+    wrong: list[Any] = []
+    for path, entry in BY_COMMAND[command]:
+        with Session().bound(), files_of(folder, path, entry) as here:
+            before = tree(here, bookkeeping=True)
+            ran = run(*shlex.split(entry["run"]))
+            found, status = message(ran.err, here), entry.get("status", REFUSED)
+            if (found, ran.code) != (entry["message"], status) or (ran.out and status == REFUSED):
+                wrong.append((entry, found, ran.code, ran.out))
+            if tree(here, bookkeeping=True) != before:
+                wrong.append((entry, "expected no change of a file"))
+    assert wrong == []
 
 
 def test_each_is_there_once() -> None:

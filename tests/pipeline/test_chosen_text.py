@@ -4,38 +4,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.pipeline.conftest import Project, document, read_rows, write_rows
 from tests.pipeline.test_extractors import ARTICLE, FIRST, SECOND
 from tests.pipeline.test_warc import HTML, http, record, warc, write_warc
-from toolkit import Document, Tagger
 
 SHARDS = ("a.jsonl.gz", "b.jsonl.gz")
 LONG = 575
 REF = "other-0.other.text"
 LINE = "The library of the town opens at nine and closes at six on all days of the week"
-
-
-class OtherText(msgspec.Struct):
-    """Another text of a document.
-
-    Attributes:
-        text: The text.
-        chars: Its code points.
-    """
-
-    text: str
-    chars: int
-
-
-class Other(Tagger):
-    """Another text of a document, from its metadata."""
-
-    def tag(self, document: Document) -> OtherText | None:
-        text = document.metadata["other"]
-        return None if text is None else OtherText(text, len(text))
 
 
 def texts() -> list[str | None]:
@@ -70,7 +48,7 @@ def configure(project: Project, *, chosen: bool) -> None:
     ]
     for n, shard in enumerate(SHARDS):
         write_rows(project.root / name / "documents" / shard, rows[n::2])
-    other = {"other-0": {"tagger": "tests.pipeline.test_chosen_text:Other", "as": "other"}}
+    other = {"other-0": {"tagger": "tests.pipeline.plugins:Other", "as": "other"}}
     asked = {} if chosen else {"when": "other is not None"}
     project.config["tag"] = other | {
         each: (entry if "taggers" in entry else dict(entry)) | given | asked for each, entry in TAG.items()
@@ -260,7 +238,7 @@ def test_a_run_from_web_pages_uses_the_text_of_another_extractor(project: Projec
 )
 def test_what_cannot_be_is_refused(project: Project, changed: dict[str, Any], message: str) -> None:
     write_rows(project.documents / "a.jsonl.gz", [document("d", "text", metadata={"other": "x"})])
-    project.config["tag"] = {"other-0": {"tagger": "tests.pipeline.test_chosen_text:Other", "as": "other"}}
+    project.config["tag"] = {"other-0": {"tagger": "tests.pipeline.plugins:Other", "as": "other"}}
     project.ok("tag")
     for section, entries in changed.items():
         project.config[section] = {**project.config.get(section, {}), **entries}
@@ -274,7 +252,7 @@ def test_edits_change_the_values_of_the_text_that_they_edit(project: Project) ->
     text = {"text": REF}
     lines = {"tagger": "line_language", "model": "lid.176.ftz"} | text
     project.config["tag"] = {
-        "other-0": {"tagger": "tests.pipeline.test_chosen_text:Other", "as": "other"},
+        "other-0": {"tagger": "tests.pipeline.plugins:Other", "as": "other"},
         "lines-0": lines,
         "language-0": {"tagger": "language", "lines": "lines-0"} | text,
         "edited-0": {"taggers": [{"tagger": "length", "as": "edited"}, "emails"]} | text,

@@ -3,11 +3,9 @@
 import re
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.pipeline.conftest import Project, document, strays, tree, write_rows
-from toolkit import Document, Tagger
 from toolkit.data import documents
 
 SHARD = "a.jsonl.gz"
@@ -15,24 +13,7 @@ ROWS = 700
 """Several batches, some of which have no document that is asked."""
 
 
-class Even(Tagger):
-    """Whether the number is even; null without one."""
-
-    def tag(self, document: Document) -> bool | None:
-        number = document.metadata["n"]
-        return None if number is None else number % 2 == 0
-
-
-class Picky(Tagger):
-    """Code points of a text that may be asked for."""
-
-    def tag(self, document: Document) -> int:
-        if "never" in document.text:
-            raise ValueError("asked")
-        return len(document.text)
-
-
-HERE = "tests.pipeline.test_when"
+HERE = "tests.pipeline.plugins"
 EVEN = {"tagger": f"{HERE}:Even", "as": "even"}
 PICKY = {"tagger": f"{HERE}:Picky", "as": "picky"}
 ASKED = "even is not None and even"
@@ -169,34 +150,6 @@ def test_a_value_that_does_not_fit_names_its_document(asked: Project) -> None:
     asked.config["tag"] = {"picky-0": PICKY | {"when": "metadata.n is not None and metadata.n.x == 3"}}
     ran = asked("tag").fails(1)
     assert re.search(r"a\.jsonl\.gz:2: when: `metadata\.n.*document 'd1'", ran.err), ran.err
-
-
-class Guess(msgspec.Struct):
-    """What a language is."""
-
-    label: str | None
-    prob: float
-
-
-class Sure(msgspec.Struct):
-    """What the language of a line is."""
-
-    label: str
-    prob: float
-
-
-class Language(Tagger):
-    """A label, or none."""
-
-    def tag(self, document: Document) -> Guess:
-        return Guess("en" if len(document.text) > 10 else None, 0.5)
-
-
-class Lines(Tagger):
-    """A label for each line."""
-
-    def tag(self, document: Document) -> list[Sure | None]:
-        return [Sure("en", 0.5) for _ in document.lines]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
 from tests.taggers.test_contract import NAMES, class_of, variants_of
-from toolkit import Document, MissingExtra, Span, Tagger
+from toolkit import Document, MissingExtra, Span
 from toolkit.data import schema
 from toolkit.errors import ConfigError
 from toolkit.rules.text_edits import PlaceMap, TextEdit, edited
@@ -23,7 +23,7 @@ from toolkit.tag.tagger import references, value_type
 from toolkit.testing.taggers import configured_tagger
 
 SHARD = "a.jsonl.gz"
-CUTS = {"cuts-0": "tests.pipeline.test_without:Cuts"}
+CUTS = {"cuts-0": "tests.pipeline.plugins:Cuts"}
 """A set of the spans that documents have in their metadata."""
 
 TEXTS = [
@@ -34,15 +34,6 @@ TEXTS = [
     "",
     "x",
 ]
-
-
-class Cuts(Tagger):
-    """The spans that a document's metadata has."""
-
-    shift: int = 0
-
-    def tag(self, document: Document) -> list[Span]:
-        return [Span(start, end + self.shift) for start, end in document.metadata["cuts"]]
 
 
 def rows(*pairs: tuple[str, Sequence[tuple[int, int]]]) -> list[dict[str, Any]]:
