@@ -285,8 +285,11 @@ def read_back(out: Path) -> Any:
     return pa.concat_tables(pq.read_table(path) for path in sorted(out.rglob("*.parquet")))
 
 
-@pytest.mark.parametrize("way", ["ingested", "in place", "step by step"])
-@pytest.mark.parametrize("metadata", ["own columns", "gathered", "a struct"])
+@pytest.mark.parametrize(
+    ("metadata", "way"),
+    [(metadata, way) for metadata in ("own columns", "gathered", "a struct") for way in ("ingested", "in place")]
+    + [("own columns", "step by step")],
+)
 def test_columns_come_out_as_they_went_in(metadata: str, way: str, project: Project) -> None:
     table = table_of(list(COLUMNS))
     inside = ["url", "score", "deep", "ns"]

@@ -136,42 +136,29 @@ def is_refused(project: Project, text: str) -> bool:
     return any(REFUSED.format(i + 1, project.root, i) in text for i in range(ROWS))
 
 
-@pytest.mark.parametrize("command", ["dedup", "sample", "calibrate", "mix", "budget", "tokenize", "run", "train"])
-def test_ids_that_repeat_are_refused_by_name(numbering: Project, command: str) -> None:
-    if command == "budget":
-        numbering.config["mix"]["budget"] = {"documents": 50}
-        command = "mix"
-    if command == "tokenize":
-        tokenizer = str(Path(__file__).parent.parent / "taggers/files/tokenizer.json")
-        out = str(numbering.out)
-        numbering.config["tokenize"] = {"path": out, "tokenizer": tokenizer, "eod": "</s>", "files": "megatron"}
-        numbering.config["mix"]["output"]["path"] += "-mix"
-    if command == "train":
-        numbering.config["train"] = {"m-0": {"kind": "fasttext", "labels": "document.file", "task": "classes"}}
-        assert is_refused(numbering, numbering("train", "--dry-run").err)
+def test_ids_that_repeat_are_refused_by_name_and_a_dry_run_warns(numbering: Project) -> None:
+    config = numbering.config
+    tokenizer = str(Path(__file__).parent.parent / "taggers/files/tokenizer.json")
     before = set(tree(numbering.attributes))
-    ran = numbering(command)
-    assert (ran.code, is_refused(numbering, ran.err)) == (1, True), ran.err
-    assert set(tree(numbering.attributes)) == before
-    assert not tree(numbering.out)
+    budget = {**config["mix"], "budget": {"documents": 50}}
+    tokenize = {"path": str(numbering.out), "tokenizer": tokenizer, "eod": "</s>", "files": "megatron"}
+    apart = {**config["mix"], "output": {"format": "dolma", "path": f"{numbering.out}-mix"}}
+    train = {"m-0": {"kind": "fasttext", "labels": "document.file", "task": "classes"}}
+    for command, more in (
+        *((command, {}) for command in ("dedup", "sample", "calibrate", "mix", "run")),
+        ("mix", {"mix": budget}),
+        ("tokenize", {"tokenize": tokenize, "mix": apart}),
+        ("train", {"train": train}),
+    ):
+        numbering.config = {**config, **more}
+        if not more or command == "train":
+            ran = numbering(command, "--dry-run")
+            assert (ran.code, is_refused(numbering, ran.err)) == (0 if not more else ran.code, True), ran.err
+        ran = numbering(command)
+        assert (ran.code, is_refused(numbering, ran.err)) == (1, True), ran.err
+        assert set(tree(numbering.attributes)) == before
+        assert not tree(numbering.out)
     assert "documents: 380 more findings" in numbering("validate").out
-
-
-@pytest.mark.parametrize("command", ["mix", "dedup", "sample", "calibrate", "run"])
-def test_a_dry_run_warns(numbering: Project, command: str) -> None:
-    ran = numbering.ok(command, "--dry-run")
-    assert is_refused(numbering, ran.err)
-
-
-def test_in_place_ids_that_repeat_are_refused_and_a_pattern_mends_it(project: Project) -> None:
-    for name in FILES:
-        write_rows(project.root / f"in/{name}.jsonl.gz", numbered(name, 20))
-    documents = {"format": "jsonl", "path": f"{project.root}/in/*.gz"}
-    project.config |= {"documents": documents, "sample": {"some-0": {"documents": 30}}}
-    ran = project("sample")
-    assert (ran.code, "b.jsonl.gz:" in ran.err, "a.jsonl.gz:" in ran.err) == (1, True, True), ran.err
-    documents["ids"] = "{path}/{id}"
-    project.ok("sample", "--overwrite")
 
 
 @pytest.mark.slow

@@ -36,8 +36,8 @@ def write_wet(project: Project, *records: bytes, name: str = "w", plain: bool = 
     return path
 
 
-def wet(path: Path, **options: Any) -> dict[str, Any]:
-    return {"format": "wet", "from": [str(path)], "source": "cc", **options}
+def wet(*paths: Path, **options: Any) -> dict[str, Any]:
+    return {"format": "wet", "from": [*map(str, paths)], "source": "cc", **options}
 
 
 def rejects(project: Project, shard: str) -> list[dict[str, Any]]:
@@ -186,24 +186,24 @@ def test_a_truncated_record_fails_and_skip_keeps_those_before_it(project: Projec
     assert bad["input"] == str(path)
 
 
-@pytest.mark.parametrize("wrong", [-30, -4, -1, 2, 4, 5, 40, 150, 400, 100_000])
 @pytest.mark.parametrize("position", [0, 1, 3])
-def test_a_record_with_a_wrong_length_is_an_error_or_the_only_one_skipped(
-    project: Project, wrong: int, position: int
-) -> None:
+def test_a_record_with_a_wrong_length_is_an_error_or_the_only_one_skipped(project: Project, position: int) -> None:
     bodies = [f"document {i}: " + LINE for i in range(4)]
-    records = [record(i, body, length=len(body) + (wrong if i == position else 0)) for i, body in enumerate(bodies)]
-    path = write_wet(project, *records, plain=True)
-    project.ingest(wet(path)).fails(1, str(path))
+    paths = []
+    for wrong in (-30, -4, -1, 2, 4, 5, 40, 150, 400, 100_000):
+        lengths = [len(body) + (wrong if i == position else 0) for i, body in enumerate(bodies)]
+        records = [record(i, body, length=length) for i, (body, length) in enumerate(zip(bodies, lengths, strict=True))]
+        paths.append(write_wet(project, *records, name=f"w{wrong}", plain=True))
+    project.ingest(wet(*paths)).fails(1, *map(str, paths))
     assert not project.documents.exists() or tree(project.documents) == {}
     project.config["ingest"][0]["on_error"] = "skip"
     counts = project.ok("ingest", "--json").json["counts"]
-    kept = [row["text"] for row in project.shard("cc/w.jsonl.gz")]
-    assert kept == [body for i, body in enumerate(bodies) if i != position]
-    assert counts["documents"] == 3
-    assert counts["rejected.record"] >= 1
-    raw = b"".join(base64.b64decode(bad["base64"]) for bad in rejects(project, "cc/w"))
-    assert bodies[position].encode() in raw
+    assert (counts["documents"], counts["rejected.record"] >= len(paths)) == (3 * len(paths), True)
+    sound = [body for i, body in enumerate(bodies) if i != position]
+    for name in (path.name.partition(".")[0] for path in paths):
+        assert [row["text"] for row in project.shard(f"cc/{name}.jsonl.gz")] == sound
+        raw = b"".join(base64.b64decode(bad["base64"]) for bad in rejects(project, f"cc/{name}"))
+        assert bodies[position].encode() in raw
 
 
 @pytest.mark.parametrize("line", [b"WARC-Type: conversion\r\n", b"Content-Length: 116\r\n"])
@@ -314,36 +314,40 @@ def test_the_field_names_of_oscar_2301_are_read(project: Project, perplexity: st
     assert project.ingest(oscar(path, set="oscar-2301")).code == 1
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        oscar_line("bad", sentences=[EN]),
-        oscar_line("bad", sentences=[EN, EN, EN]),
-        oscar_line("bad", content="one\ntwo\n"),
-        oscar_line("bad", content="", sentences=[EN, EN]),
-        oscar_line("bad", sentences=[EN, {"label": "en"}]),
-        oscar_line("bad", sentences=[EN, {"label": 3, "prob": 0.5}]),
-        oscar_line("bad", sentences=[EN, "en"]),
-        oscar_line("bad", identification={"label": None, "prob": 0.5}),
-        oscar_line("bad", annotation="tiny"),
-        {"content": "x", "metadata": {}},
-        {"content": 3, "warc_headers": {}, "metadata": {"identification": EN, "sentence_identifications": []}},
-        b"{",
-        b"",
-        b'"text"',
-    ],
-)
-def test_a_bad_oscar_line_is_an_error_or_skipped_with_its_attributes(project: Project, line: Any) -> None:
-    path = write_rows(project.root / "en.jsonl", [oscar_line("1"), line, oscar_line("3", "x", [NL])])
-    project.ingest(oscar(path)).fails(1, f"{path}:2: expected")
+BAD_LINES: list[Any] = [
+    oscar_line("bad", sentences=[EN]),
+    oscar_line("bad", sentences=[EN, EN, EN]),
+    oscar_line("bad", content="one\ntwo\n"),
+    oscar_line("bad", content="", sentences=[EN, EN]),
+    oscar_line("bad", sentences=[EN, {"label": "en"}]),
+    oscar_line("bad", sentences=[EN, {"label": 3, "prob": 0.5}]),
+    oscar_line("bad", sentences=[EN, "en"]),
+    oscar_line("bad", identification={"label": None, "prob": 0.5}),
+    oscar_line("bad", annotation="tiny"),
+    {"content": "x", "metadata": {}},
+    {"content": 3, "warc_headers": {}, "metadata": {"identification": EN, "sentence_identifications": []}},
+    b"{",
+    b"",
+    b'"text"',
+]
+
+
+def test_bad_oscar_lines_are_errors_or_skipped_with_their_attributes(project: Project) -> None:
+    paths = [
+        write_rows(project.root / "in" / f"{i}.jsonl", [oscar_line("1"), line, oscar_line("3", "x", [NL])])
+        for i, line in enumerate(BAD_LINES)
+    ]
+    every = project.root / "in" / "*.jsonl"
+    project.ingest(oscar(every)).fails(1, *(f"{path}:2: expected" for path in paths))
     assert not project.documents.exists() or tree(project.documents) == {}
     assert not project.attributes.exists() or tree(project.attributes) == {}
-    project.ingest(oscar(path, on_error="skip"))
+    project.ingest(oscar(every, on_error="skip"))
     project.ok("ingest")
-    assert [row["id"] for row in project.shard("oscar/en.jsonl.gz")] == ["1", "3"]
-    values = project.values("oscar-0", "oscar/en.jsonl.gz")
-    assert [value["line_language"] for value in values] == [[EN, None], [NL]]
-    assert len(rejects(project, "oscar/en")) == 1
+    for i in range(len(paths)):
+        assert [row["id"] for row in project.shard(f"oscar/{i}.jsonl.gz")] == ["1", "3"]
+        values = project.values("oscar-0", f"oscar/{i}.jsonl.gz")
+        assert [value["line_language"] for value in values] == [[EN, None], [NL]]
+        assert len(rejects(project, f"oscar/{i}")) == 1
 
 
 def test_oscar_documents_of_empty_lines_come_out_as_they_went_in(project: Project) -> None:
@@ -419,9 +423,8 @@ def test_an_unmapped_key_cannot_take_the_place_of_a_document_field(project: Proj
         assert f"{path}:1: " in ran.err
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_bad_jsonl_lines_are_errors_or_skipped_and_kept_aside(project: Project) -> None:
+    lines = [
         b"{",
         b"",
         b"[]",
@@ -436,19 +439,20 @@ def test_an_unmapped_key_cannot_take_the_place_of_a_document_field(project: Proj
         b'{"id": "2", "text": "\\ud800"}',
         b'{"id": "2", "text": "x"} trailing',
         b'{"id": "2", "text": NaN}',
-    ],
-)
-def test_a_bad_jsonl_line_is_an_error_or_skipped_and_kept_aside(project: Project, line: bytes) -> None:
-    path = write_rows(project.root / "r.jsonl", [{"id": "1", "text": "a"}, line, {"id": "3", "text": "c"}])
-    project.ingest(jsonl(path)).fails(1, f"{path}:2: expected")
+    ]
+    paths = [
+        write_rows(project.root / "in" / f"{i}.jsonl", [{"id": "1", "text": "a"}, line, {"id": "3", "text": "c"}])
+        for i, line in enumerate(lines)
+    ]
+    project.ingest(jsonl(project.root / "in" / "*.jsonl")).fails(1, *(f"{path}:2: expected" for path in paths))
     project.config["ingest"][0]["on_error"] = "skip"
     counts = project.ok("ingest", "--json").json["counts"]
-    assert [row["id"] for row in project.shard("j/r.jsonl.gz")] == ["1", "3"]
-    assert counts["documents"] == 2
-    assert sum(n for name, n in counts.items() if name.startswith("rejected.")) == 1
-    (bad,) = rejects(project, "j/r")
-    assert base64.b64decode(bad["base64"]) == line
-    assert bad["number"] == 2
+    assert counts["documents"] == 2 * len(lines)
+    assert sum(n for name, n in counts.items() if name.startswith("rejected.")) == len(lines)
+    for i, line in enumerate(lines):
+        assert [row["id"] for row in project.shard(f"j/{i}.jsonl.gz")] == ["1", "3"]
+        (bad,) = rejects(project, f"j/{i}")
+        assert (base64.b64decode(bad["base64"]), bad["number"]) == (line, 2)
 
 
 def test_ids_from_content_do_not_depend_on_the_place(project: Project) -> None:

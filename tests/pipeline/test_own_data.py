@@ -271,7 +271,6 @@ def test_tables_from_the_web_and_compressed_ones_are_read_once(project: Project,
 
 # `format: croissant`: the records of an external Croissant file become documents.
 
-pytest.importorskip("mlcroissant", reason="the extra `croissant` is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # pandas and rdflib have many
 
 CROISSANT_INPUT_ROWS = [
@@ -293,6 +292,7 @@ def field(id_: str, path: str = "", **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def theirs(tmp_path: Path) -> Path:
     """Two files of rows with a description, as somebody else publishes them."""
+    pytest.importorskip("mlcroissant", reason="the extra `croissant` is not installed")
     folder = tmp_path / "theirs"
     write_rows(folder / "1.jsonl", CROISSANT_INPUT_ROWS[:2])
     write_rows(folder / "2.jsonl", CROISSANT_INPUT_ROWS[2:])

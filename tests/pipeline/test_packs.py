@@ -226,11 +226,8 @@ def test_bad_items_are_kept_aside_with_the_input_that_they_are_in(project: Proje
     assert project.ingest({**one, "on_error": "skip", "max_rejected": 0.01}).code == 1
 
 
-@pytest.mark.parametrize("before", [None, "1 kB", "64 MB"])
-@pytest.mark.parametrize("after", [None, "2 kB"])
+@pytest.mark.parametrize(("before", "after"), [(None, "2 kB"), ("1 kB", "2 kB"), ("64 MB", None)])
 def test_another_pack_is_refused_as_other_settings_are(notes: Project, before: str | None, after: str | None) -> None:
-    if before is None and after is None:
-        return
     notes.config["ingest"] = [entry(notes.root, pack=before)]
     told(notes, "run")
     data = tree(notes.data, bookkeeping=True)
