@@ -109,13 +109,17 @@ def test_the_one_label_of_a_format_is_checked_too() -> None:
 
 
 @every_writer
-@pytest.mark.parametrize("text", SHORT)
-def test_a_format_accepts_what_it_writes(name: str, options: dict[str, Any], text: str) -> None:
+def test_a_format_accepts_what_it_writes(name: str, options: dict[str, Any]) -> None:
     writer = writer_of(name, options)
-    for metadata in (None, "null", "{}", f'{{"warc_headers":{HEADERS}}}'):
-        for _, data in encoded(writer, document_of(SHORT[text], metadata), "en", ("tiny",)):
-            for line in data[:-1].split(b"\n"):
-                assert writer.check(line) is None
+    refused = {
+        line: found
+        for text in SHORT.values()
+        for metadata in (None, "null", "{}", f'{{"warc_headers":{HEADERS}}}')
+        for _, data in encoded(writer, document_of(text, metadata), "en", ("tiny",))
+        for line in data[:-1].split(b"\n")
+        if (found := writer.check(line)) is not None
+    }
+    assert refused == {}
 
 
 @every_writer

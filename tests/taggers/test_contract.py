@@ -93,24 +93,16 @@ def skipped_without_its_extra() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_examples_show_an_empty_an_ordinary_and_a_non_ascii_text(name: str) -> None:
-    texts = [example.text for example in TAGGERS.find(name).EXAMPLES]
-    assert "" in texts
-    assert any(text and text.isascii() for text in texts)
-    assert any(not text.isascii() for text in texts)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_tagger_says_what_it_is(name: str) -> None:
+def test_a_tagger_says_what_it_is_shows_three_kinds_of_texts_and_refuses_unknown_options(name: str) -> None:
     class_ = TAGGERS.find(name)
     assert class_.__name__ == camel_case(name)
     assert class_.__doc__
     assert class_.__module__ == f"taggers.{name}"
     assert "Source:" in (sys.modules[class_.__module__].__doc__ or ""), "the source comes first"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_unknown_options_are_refused(name: str) -> None:
+    texts = [example.text for example in class_.EXAMPLES]
+    assert "" in texts
+    assert any(text and text.isascii() for text in texts)
+    assert any(not text.isascii() for text in texts)
     with pytest.raises(ConfigError, match="unknown option 'no_such_option'"):
         configured_tagger(class_of(name), {"no_such_option": 1})
 

@@ -242,7 +242,7 @@ def test_two_languages_that_become_one_key_and_html_that_is_none() -> None:
     + [("-", "\n123"), ("ab" * 50 + "c", "")],
 )
 def test_no_text_takes_long(unit: str, first: str) -> None:
-    text = first + unit * (100_000 // len(unit))
+    text = first + unit * (40_000 // len(unit))
     begin = time.process_time()
     for per in ("document", "line"):
         msgspec.convert({"per": per}, DolmaPii).tag(Document(text))
@@ -251,7 +251,7 @@ def test_no_text_takes_long(unit: str, first: str) -> None:
         msgspec.convert({"unit": count}, LengthSpans).tag(Document(text))
     html = "<a href=http://creativecommons.org/licenses/by/4.0/ " + text
     DolmaLicenses().tag(Document(text, metadata={"html": html}))
-    assert time.process_time() - begin < 20, "the patterns would take hours"
+    assert time.process_time() - begin < 4, "the patterns would take hours"
 
 
 # --- real documents ---------------------------------------------------------------------------------------------------

@@ -46,11 +46,9 @@ def found(text: str) -> list[str]:
         "a" * 64 + "@b.de",
     ],
 )
-@pytest.mark.parametrize(
-    "around", ["{}", "<{}>", "({}).", "mailto:{}?subject=x", "'{}'", "联系{}谢谢", "=[{}];", "\n{}\r\n"]
-)
-def test_an_address_and_nothing_around_it(address: str, around: str) -> None:
-    assert found(around.format(address)) == [address]
+def test_an_address_and_nothing_around_it(address: str) -> None:
+    around = ["{}", "<{}>", "({}).", "mailto:{}?subject=x", "'{}'", "联系{}谢谢", "=[{}];", "\n{}\r\n"]
+    assert [found(each.format(address)) for each in around] == [[address]] * len(around)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +114,9 @@ def found_ip_addresses(text: str, tagger: IpAddresses = ALL) -> list[str]:
         "1:2:3:4:5:6:7:8",
     ],
 )
-@pytest.mark.parametrize("around", ["{}", "[{}]:8080", "({}).", "{}/24", "ip={};", "地址{}的", '"{}"', "von {}, dann"])
-def test_an_address_and_nothing_around_it_ip_addresses(address: str, around: str) -> None:
-    assert found_ip_addresses(around.format(address)) == [address]
+def test_an_address_and_nothing_around_it_ip_addresses(address: str) -> None:
+    around = ["{}", "[{}]:8080", "({}).", "{}/24", "ip={};", "地址{}的", '"{}"', "von {}, dann"]
+    assert [found_ip_addresses(each.format(address)) for each in around] == [[address]] * len(around)
 
 
 @pytest.mark.parametrize(
@@ -177,9 +175,9 @@ def found_phone_numbers(text: str, tagger: PhoneNumbers | None = None) -> list[s
         "+81-3-1234-5678",
     ],
 )
-@pytest.mark.parametrize("around", ["{}", "({})", "Tel.: {}.", "tel:{}", "電話{}まで", "{}, oder", "{}\n"])
-def test_a_number_and_nothing_around_it(number: str, around: str) -> None:
-    assert found_phone_numbers(around.format(number)) == [number]
+def test_a_number_and_nothing_around_it(number: str) -> None:
+    around = ["{}", "({})", "Tel.: {}.", "tel:{}", "電話{}まで", "{}, oder", "{}\n"]
+    assert [found_phone_numbers(each.format(number)) for each in around] == [[number]] * len(around)
 
 
 @pytest.mark.parametrize(
@@ -277,10 +275,10 @@ LINEAR: dict[type[Tagger], list[str]] = {
     ("tagger", "piece"), [(tagger, piece) for tagger, pieces in LINEAR.items() for piece in pieces]
 )
 def test_time_is_linear(tagger: type[Tagger], piece: str) -> None:
-    text = piece * ((250_000 if tagger is IpAddresses else 1_000_000) // len(piece))
+    text = piece * ((100_000 if tagger is IpAddresses else 250_000) // len(piece))
     began = time.process_time()
     tagger().tag(Document(text))
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 5
 
 
 # Secrets: where they stand, in long lines too, and how long it takes.
@@ -331,10 +329,10 @@ def test_prose_has_none() -> None:
     "piece", ["a", " ", "/", "password", "eyJ", "'a", "://a:", "key=", "-----BEGIN ", "0123456789abcdef"]
 )
 def test_time_is_linear_secrets(piece: str) -> None:
-    text = piece * (40_000 // len(piece))
+    text = piece * (20_000 // len(piece))
     began = time.process_time()
     Secrets().tag(Document(text))
-    assert time.process_time() - began < 20
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.usefixtures("_extra")

@@ -36,7 +36,7 @@ def odd_words(chance: random.Random, lengths: Iterable[int]) -> list[str]:
 KNOWN = [a + b for a in WORDS[:-1] for b in ENDS] + odd_words(random.Random(1), [*range(1, LONGEST + 1)] * 4)
 
 
-def training(path: Path, labels: Sequence[str], lines: int = 2000, prefix: str = "__label__") -> Path:
+def training(path: Path, labels: Sequence[str], lines: int = 1200, prefix: str = "__label__") -> Path:
     """A text that some models are trained on: the label follows from the words."""
     chance = random.Random(7)
     text = []

@@ -369,10 +369,10 @@ GOOD = b'{"id":"a","text":"b","source":"c"}'
         ),
     ],
 )
-@pytest.mark.parametrize("rows", [b"%b", GOOD + b"\n%b", b"%b\n" + GOOD])
-def test_other_rows_are_left_to_a_parser(odd: bytes, rows: bytes) -> None:
-    assert documents_in(rows % odd) is None
-    assert documents_in(rows % GOOD) is not None
+def test_other_rows_are_left_to_a_parser(odd: bytes) -> None:
+    for rows in (b"%b", GOOD + b"\n%b", b"%b\n" + GOOD):
+        assert documents_in(rows % odd) is None
+        assert documents_in(rows % GOOD) is not None
 
 
 @pytest.mark.parametrize("other", ["1", "null", "[]", '{"a": "b"}', "true"])

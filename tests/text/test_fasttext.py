@@ -57,20 +57,13 @@ def languages() -> Pair:
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("k", "threshold"), [(1, 0.0), (1, 0.8), (3, 0.0), (50, 0.05)])
-def test_texts_get_the_labels_of_the_library(pair: Pair, k: int, threshold: float) -> None:
-    chance = random.Random(k)
+def test_texts_get_the_labels_of_the_library(pair: Pair) -> None:
+    chance = random.Random(1)
     usual = [*WORDS, "unseen", "ungesehen"]
-    check(
-        pair,
-        [
-            *ODD,
-            *(" ".join(chance.choices(usual, k=chance.randint(1, 12))) for _ in range(300)),
-            *(odd_line(chance) for _ in range(200)),
-        ],
-        k,
-        threshold,
-    )
+    some = [" ".join(chance.choices(usual, k=chance.randint(1, 12))) for _ in range(300)]
+    texts = [*ODD, *some, *(odd_line(chance) for _ in range(200))]
+    for k, threshold in ((1, 0.0), (1, 0.8), (3, 0.0), (50, 0.05)):
+        check(pair, texts, k, threshold)
 
 
 def test_words_of_all_lengths_are_found_wherever_they_lie(pair: Pair) -> None:
@@ -82,14 +75,14 @@ def test_words_of_all_lengths_are_found_wherever_they_lie(pair: Pair) -> None:
     check(pair, texts, 2)
 
 
-@pytest.mark.parametrize("wide", ["é", "文", "\U0001f600", "a"])
-def test_long_words_are_read_in_pieces_without_a_seam(pair: Pair, wide: str) -> None:
+def test_long_words_are_read_in_pieces_without_a_seam(pair: Pair) -> None:
     """Pieces have 16384 // (2 * maxn) bytes, with the word's `<`."""
     maxn = KINDS[pair.kind].get("maxn", 0) or 6
     piece = (1 << 13) // maxn
-    code_points = piece // len(wide.encode())
-    tails = [wide * n for n in (code_points - 1, code_points, code_points + 1, 2 * code_points + 3)]
-    check(pair, ["ab1 " + "abcd"[:n] + tail + "xy"[: n % 3] for n in range(5) for tail in tails], 1)
+    for wide in ("é", "文", "\U0001f600", "a"):
+        code_points = piece // len(wide.encode())
+        tails = [wide * n for n in (code_points - 1, code_points, code_points + 1, 2 * code_points + 3)]
+        check(pair, ["ab1 " + "abcd"[:n] + tail + "xy"[: n % 3] for n in range(5) for tail in tails], 1)
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\0")), max_size=5))
