@@ -79,23 +79,21 @@ SLOW = (
 )
 
 
-@pytest.mark.parametrize("name", BY_OTHERS)
-def test_tests_of_pages_know_all_their_blocks(name: str) -> None:
-    """A block that is added is not run by a test that was written before it."""
-    count, test = BY_OTHERS[name]
-    (path,) = (path for path in PAGES if path.name == name)
-    assert len(_runnable(path)) == count, f"run the new block in tests/{test}, or say in the page why it is not run"
-    assert (ROOT / "tests" / test).is_file()
+def test_tests_of_pages_know_all_their_blocks() -> None:
+    """A block that is added is not run by a test that was written before it: run it there, or say why it is not run."""
+    by_name = {path.name: path for path in PAGES}
+    assert {name: len(_runnable(by_name[name])) for name in BY_OTHERS} == {
+        name: count for name, (count, _) in BY_OTHERS.items()
+    }
+    assert [test for _, test in BY_OTHERS.values() if not (ROOT / "tests" / test).is_file()] == []
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_what_is_not_run_has_a_reason(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    unrun = [block.unrun for block in pages.blocks(str(path.relative_to(ROOT))) if block.unrun]
-    assert len(unrun) == len(re.findall(r"^ *<!-- not run", text, re.MULTILINE)), (
-        "the comment stands directly before a block, with its reason"
-    )
-    assert all(len(reason.split()) >= 3 for reason in unrun)
+def test_what_is_not_run_has_a_reason() -> None:
+    """In a comment directly before its block."""
+    reasons = {path.name: [b.unrun for b in pages.blocks(str(path.relative_to(ROOT))) if b.unrun] for path in PAGES}
+    comments = {p.name: re.findall(r"^ *<!-- not run", p.read_text(encoding="utf-8"), re.MULTILINE) for p in PAGES}
+    assert {name: len(found) for name, found in reasons.items()} == {n: len(found) for n, found in comments.items()}
+    assert [reason for found in reasons.values() for reason in found if len(reason.split()) < 3] == []
 
 
 def _understood(command: str) -> None:
@@ -111,13 +109,14 @@ def _understood(command: str) -> None:
                 command_line.parse(given[0], [each for each in given[1:] if each != "…"], "toolkit")
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_the_command_line_understands_every_command(path: Path) -> None:
+def test_the_command_line_understands_every_command() -> None:
     """Also those that are not run."""
-    for block in pages.blocks(str(path.relative_to(ROOT))):
-        for shown in pages.commands(block) if block.language in ("sh", "bash", "text") else []:
-            if "toolkit " in shown.command and 'toolkit run "${share[@]}"' not in shown.command:
-                _understood(shown.command)
+    blocks = [block for path in PAGES for block in pages.blocks(str(path.relative_to(ROOT)))]
+    shown = [each.command for b in blocks if b.language in ("sh", "bash", "text") for each in pages.commands(b)]
+    given = {each for each in shown if "toolkit " in each and 'toolkit run "${share[@]}"' not in each}
+    assert len(given) > 100
+    for command in sorted(given):
+        _understood(command)
 
 
 # --- running --------------------------------------------------------------------------------------------------------
