@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ from tests.inspect.conftest import ABOUT
 from tests.inspect.reading import differences, left_out, lines_of, load, record_sets
 from tests.pipeline.conftest import Project, read_rows
 
-pytest.importorskip("mlcroissant", reason="the extra `croissant` is not installed")
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # pandas and rdflib have many
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # pandas and rdflib have many
+    pytest.mark.skipif(find_spec("mlcroissant") is None, reason="the extra `croissant` is not installed"),
+]
 
 SPECS = ("1.0", "1.1")
 

@@ -121,7 +121,13 @@ def described(run: Run, folder: Path) -> None:
     ok(run("croissant", folder, *SETTINGS))
 
 
-@pytest.mark.parametrize("kind", FOLDERS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.slow] if kind in ("documented", "flat", "deep") else [])
+        for kind in FOLDERS
+    ],
+)
 def test_all_commands_know_the_folder_and_its_languages(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

@@ -17,10 +17,15 @@ MADE_UP = "shouting"
 
 
 @functools.cache
+def _schema() -> dict[str, Any]:
+    return whole()
+
+
+@functools.cache
 def _validator() -> Any:
     import jsonschema  # which takes a second, in every process that collects tests
 
-    schema = whole()
+    schema = _schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 
@@ -35,11 +40,11 @@ def test_the_command_prints_it(run: Run) -> None:
     assert ran.out.startswith('{\n  "$schema": "https://json-schema.org/draft/2020-12/schema"')
 
 
-@pytest.mark.parametrize("kind", ["encoder", "fasttext", "head", "linear"])
-def test_every_option_of_a_model_has_a_description(kind: str) -> None:
-    properties = whole()["$defs"][f"train.{kind}"]["properties"]
+def test_every_option_of_a_model_has_a_description() -> None:
     shared = {"kind", "when", "attributes"}  # of all entries, not of this kind
-    assert {name for name, schema in properties.items() if "description" not in schema} == shared
+    for kind in ("encoder", "fasttext", "head", "linear"):
+        properties = _schema()["$defs"][f"train.{kind}"]["properties"]
+        assert {name for name, schema in properties.items() if "description" not in schema} == shared
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.stem)
@@ -151,7 +156,7 @@ def test_it_marks_a_slip(slip: str) -> None:
 
 
 def test_it_says_what_settings_are_and_what_stands_for_nothing() -> None:
-    schema = whole()
+    schema = _schema()
     assert schema["properties"]["processes"]["description"].startswith("number of shards that are worked on at a time")
     assert schema["properties"]["max_document_bytes"]["default"] == 100_000_000
     length = schema["$defs"]["tagger.line_shape"]

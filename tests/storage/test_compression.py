@@ -137,19 +137,18 @@ def test_zstd_frames_to_be_skipped_are_skipped(tmp_path: Path) -> None:
     assert read(path) == b"onetwo"
 
 
-@pytest.mark.parametrize("found", ["plain", *COMPRESS])
 @pytest.mark.parametrize("said", ["gz", "zst", "zstd", "bz2", "xz", "jsonl", "txt", "warc", "wet", "csv", "tsv"])
-def test_a_name_that_lies_is_an_error_that_says_what_it_is(said: str, found: str, tmp_path: Path) -> None:
-    path = tmp_path / f"a.{said}"
-    path.write_bytes(b'{"a": 1}\n' if found == "plain" else COMPRESS[found](b"a\n"))
-    is_compression = said in ("gz", "zst", "zstd", "bz2", "xz")
-    if said.removesuffix("d") == found or (found == "plain" and not is_compression):
-        assert read(path)
-        return
+def test_a_name_that_lies_is_an_error_that_says_what_it_is(said: str, tmp_path: Path) -> None:
+    path, is_compression = tmp_path / f"a.{said}", said in ("gz", "zst", "zstd", "bz2", "xz")
     names = {"gz": "gzip", "zst": "zstd", "zstd": "zstd", "plain": """data that begins with b'{"a"'"""}
-    expected, got = (names.get(said, said) if is_compression else "plain"), names.get(found, found)
-    with pytest.raises(DataError, match=f"expected {expected} data by the suffix, got {got}"):
-        read(path)
+    expected = names.get(said, said) if is_compression else "plain"
+    for found in ("plain", *COMPRESS):
+        path.write_bytes(b'{"a": 1}\n' if found == "plain" else COMPRESS[found](b"a\n"))
+        if said.removesuffix("d") == found or (found == "plain" and not is_compression):
+            assert read(path)
+            continue
+        with pytest.raises(DataError, match=f"expected {expected} data by the suffix, got {names.get(found, found)}"):
+            read(path)
 
 
 @pytest.mark.slow
