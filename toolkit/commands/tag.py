@@ -20,7 +20,7 @@ from toolkit.errors import ConfigError, ToolkitError, amount, short
 from toolkit.execution.grouped import shard_tasks
 from toolkit.ingest import ingest_config
 from toolkit.records.failures import FailureRecords
-from toolkit.records.sets import SetSchema, ShardSets, is_recorded
+from toolkit.records.sets import SetSchema, ShardSets, finished_shards, is_recorded
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
 from toolkit.stages.disk_quota import ATTRIBUTES, FILES, DiskUse
 from toolkit.stages.stage import BATCH, Checked, Declaration, Look, Progress
@@ -144,8 +144,13 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         schema_check.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
         with dataset.listing_cache(tagging.sets_of(plan)):
             sizes = dataset.sizes()
+            contents = finished_shards(dataset)
             todo, finished = skip_finished(
-                works, tagging.as_it_was, failure_records, lambda work: sizes.get(work.shard)
+                works,
+                tagging.as_it_was,
+                failure_records,
+                lambda work: sizes.get(work.shard),
+                lambda work, outcome: contents.put(work.shard, outcome.contents),
             )
             tasks = shard_tasks(todo, sizes=sizes)
             sizes.clear()

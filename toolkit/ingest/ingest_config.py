@@ -185,6 +185,7 @@ class Entry(ConfigStruct):
         return config.convert(ConfigNode(self.common), Common)
 
     @property
+    @cached_last
     def name(self) -> str:
         """Return its name in records and messages: its format, and where its inputs are.
 

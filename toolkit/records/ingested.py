@@ -154,7 +154,8 @@ def _is_attempt(record: bytes | None) -> bool:
 
 
 def _record(log: RecordLog, key: str) -> InputRecord | None:
-    return None if _is_attempt(log.get(INGEST, key)) else log.load(INGEST, key, InputRecord)
+    record = log.get(INGEST, key)
+    return None if _is_attempt(record) else log.decoded(INGEST, key, record, InputRecord)
 
 
 def begin(dataset: Dataset, attempts: Mapping[str, Attempt]) -> None:

@@ -22,6 +22,7 @@ from toolkit.records import external_sets
 from toolkit.storage.freshness import DONE, Artifact, FileRecord, State, files_state, state, stored_xxh3
 from toolkit.storage.json_files import load_strictly, save
 from toolkit.storage.outputs import RowOutput
+from toolkit.storage.packed_rows import PackedMap
 from toolkit.storage.paths import exists, join, read_once, stat, stat_each
 from toolkit.storage.record_log import Group, RecordKey
 
@@ -292,22 +293,48 @@ class ShardSets:
         dataset: Dataset of the shard.
         shard: Shard of the dataset.
         documents: Current documents; None if unknown.
+        contents: Content digests of sets that are known to be up to date; with them, of the documents by the empty
+            name.
     """
 
-    def __init__(self, dataset: Dataset, shard: str, documents: ShardState | None) -> None:
-        self.dataset, self.shard, self.documents = dataset, shard, documents
+    def __init__(
+        self, dataset: Dataset, shard: str, documents: ShardState | None, contents: Mapping[str, str] | None = None
+    ) -> None:
+        self.dataset, self.shard, self._documents = dataset, shard, documents
+        self.contents = dict(contents or {})
         self._attributes: dict[str, ShardAttributes] = {}
 
     @classmethod
     def now(cls, dataset: Dataset, shard: str) -> Self:
-        """Return the sets of a shard as it is now."""
-        return cls(dataset, shard, row_index.current(dataset, shard))
+        """Return the sets of a shard as it is now; what another stage has found is not looked at again."""
+        contents = finished_shards(dataset).get(shard)
+        return cls(dataset, shard, None if contents else row_index.current(dataset, shard), contents)
+
+    @property
+    def documents(self) -> ShardState | None:
+        """Return the current documents; None if unknown."""
+        if self._documents is None and "" in self.contents:
+            self._documents = row_index.recorded(self.dataset, self.shard)
+        return self._documents
+
+    @property
+    def content(self) -> str | None:
+        """Return the content digest of the documents; None if unknown."""
+        return self.contents.get("") or (self.documents.content if self.documents else None)
 
     def __getitem__(self, set_name: str) -> "ShardAttributes":
         """Return the attributes in a set."""
         if set_name not in self._attributes:
             self._attributes[set_name] = ShardAttributes(self.dataset, set_name, self.shard, self.documents, self)
         return self._attributes[set_name]
+
+
+def finished_shards(dataset: Dataset) -> PackedMap[dict[str, str]]:
+    """Return the `ShardDone.contents` of up-to-date shards.
+
+    They are kept until records are written or read anew.
+    """
+    return record_logs.of(dataset).derived(finished_shards, lambda: PackedMap(dict[str, str]))
 
 
 @dataclass(frozen=True)
@@ -360,7 +387,7 @@ class ShardAttributes:
             quick: Argument of `toolkit.storage.freshness.state`.
             learn: True if the record is to learn another stamp; those who only look write nothing.
         """
-        if settings is None and reads is None and "is_done" in self.__dict__:
+        if settings is None and reads is None and self._finished_content:
             return DONE
         record = self.record
         if record and self.documents is None:
@@ -370,9 +397,13 @@ class ShardAttributes:
         if record and learn and result.stamps:
             output = msgspec.structs.replace(record.output, stamp=result.stamps[self.path])
             save_records(self.dataset, self.shard, {self.set: msgspec.structs.replace(record, output=output)})
-        if result is DONE:  # with these settings and inputs, and so with those of the record
-            self.__dict__["is_done"] = True
+        if record and self.shard_sets and result is DONE:  # with these settings, and so with those of the record
+            self.shard_sets.contents[self.set] = record.output.content
         return result
+
+    @property
+    def _finished_content(self) -> str | None:
+        return self.shard_sets.contents.get(self.set) if self.shard_sets else None
 
     def inputs(self, reads: Iterable[str], *, quick: bool = False) -> Iterator[tuple[str, str | None]]:
         """Yield the digests of the documents and of the sets, for `toolkit.storage.freshness.state`."""
@@ -406,8 +437,8 @@ class ShardAttributes:
             StaleError: if they were made from other documents, or other attributes, than there are now.
             DataError: if there is no such file, or it is not the one that its record describes.
         """
-        if "is_done" in self.__dict__ and self.record:
-            return self.record.output.content
+        if finished := self._finished_content:
+            return finished
         if load_schema(self.dataset, self.set) is None:
             return external_sets.look_at(self.dataset, self.set, self.shard).content
         path, record = self.path, self.record

@@ -1,8 +1,10 @@
 """Lists of a million rows, packed in memory."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from itertools import chain
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 import msgspec
@@ -46,7 +48,36 @@ class PackedRows(Generic[T]):
 
     def __getitem__(self, place: int) -> T:
         block, number = divmod(range(len(self))[place], PACKED)
-        return self._recent(block)[number] if block < len(self._blocks) else self._loose[number]
+        return self.block(block)[number]
+
+    def block(self, number: int) -> list[T]:
+        """Return the rows of a block, `PACKED` ones; the last may have fewer."""
+        return self._recent(number) if number < len(self._blocks) else self._loose
+
+
+class PackedMap(Generic[T]):
+    """Values by key, in compressed blocks; keys are put in order.
+
+    Args:
+        type_: Type of a value.
+    """
+
+    def __init__(self, type_: type[T]) -> None:
+        self._rows = PackedRows(tuple[str, type_])  # type: ignore[valid-type]
+        self._firsts, self._last = list[str](), ""
+
+    def put(self, key: str, value: T) -> None:
+        """Put a value; one whose key is not behind the last key is left out."""
+        if key > self._last:
+            self._firsts += [] if len(self._rows) % PACKED else [key]
+            self._rows.append((key, value))
+            self._last = key
+
+    def get(self, key: str) -> T | None:
+        number = bisect_right(self._firsts, key) - 1
+        rows = self._rows.block(number) if number >= 0 else []
+        place = bisect_left(rows, key, key=itemgetter(0))
+        return rows[place][1] if rows[place : place + 1] and rows[place][0] == key else None
 
 
 def _unpacked(decoder: "msgspec.msgpack.Decoder[list[T]]", blocks: list[bytes], number: int) -> list[T]:

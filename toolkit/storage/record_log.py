@@ -356,7 +356,10 @@ class RecordLog:
 
     def load(self, kind: str, key: str, type_: type[T]) -> T | None:
         """Return a record; None if there is none, or it is not one of this version: that is told, once."""
-        record = self.get(kind, key)
+        return self.decoded(kind, key, self.get(kind, key), type_)
+
+    def decoded(self, kind: str, key: str, record: bytes | None, type_: type[T]) -> T | None:
+        """Return the value of a record, as `load`."""
         if record is None:
             return None
         try:

@@ -96,10 +96,11 @@ def as_it_was(work: ShardToTag) -> ShardDone | None:
     Nothing is read but these, and nothing written.
     """
     dataset, shard = work.dataset, work.shard
-    state = row_index.current(dataset, shard)
-    if state is None or outdated(work, sets.ShardSets(dataset, shard, state), quick=True):
+    shard_sets = sets.ShardSets.now(dataset, shard)
+    state = shard_sets.documents
+    if state is None or outdated(work, shard_sets, quick=True):
         return None
-    return ShardDone(shard=shard, documents=state.rows)
+    return ShardDone(shard=shard, documents=state.rows, contents={"": state.content, **shard_sets.contents})
 
 
 def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> ShardDone:
