@@ -359,7 +359,7 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
 
 
 def _check_names(prepared: PreparedMix) -> None:
-    """Raise ConfigError if two shards with own outputs share a name, or it is not that of an output."""
+    """Raise ConfigError if shards' outputs have shared or invalid names."""
     shards: dict[str, str] = {}
     for work in prepared.works:
         name = strip_suffix(work.shard, SHARD_SUFFIXES)

@@ -49,7 +49,7 @@ class CheckedShards(NamedTuple):
     notes: str
 
 
-@dataclass
+@dataclass(eq=False)
 class Context(Running):
     """The configuration of a command; a context manager that ends the processes of the command.
 
@@ -255,7 +255,7 @@ class Context(Running):
             return input_types.of_all(self.dataset)
         inputs, types = self.inputs(skip_missing=True), self.own_types.by_entry
         log = record_logs.inputs_of(self.dataset)
-        return log.derived((id(self), "types"), lambda: input_types.after_ingest(inputs, types, self.dataset))
+        return log.derived((self, "types"), lambda: input_types.after_ingest(inputs, types, self.dataset))
 
     @cached_property
     def share(self) -> "Share | None":
@@ -339,7 +339,7 @@ class Context(Running):
             NothingThere, ConfigError, DataError: as `shards`, but for too much that was rejected.
         """
         log = record_logs.inputs_of(dataset)
-        return log.derived((id(self), dataset), partial(self._check_shards, dataset))
+        return log.derived((self, dataset), partial(self._check_shards, dataset))
 
     def _check_shards(self, dataset: Dataset) -> CheckedShards:
         names, inputs = self.mine(dataset), ingested.load_all(dataset)

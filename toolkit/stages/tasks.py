@@ -87,7 +87,7 @@ class _Stage:
     doing: set[str] = field(default_factory=set)
 
 
-@dataclass
+@dataclass(eq=False)
 class Running:
     """Runs tasks, stage by stage, as the configuration and the options say.
 
