@@ -109,7 +109,7 @@ def _run(options: Options) -> int:
     from toolkit.data.excerpts import harmless, harmless_json
     from toolkit.stages.dispatch import run_command
 
-    processes.share_arenas()
+    processes.set_up_malloc()
     outcome = run_command(options, begun=_hear_signals)
     status = int(outcome.exit_code)
     try:

@@ -180,7 +180,7 @@ def _serve(
     """
     _close(*ours)
     processes.one_thread_each()
-    processes.share_arenas()
+    processes.set_up_malloc()
     with contextlib.suppress(EOFError):
         for name in names.recv():
             with contextlib.suppress(Exception):  # it is told where it is needed

@@ -27,7 +27,7 @@ from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar, cast
 from toolkit.data.excerpts import make_harmless
 from toolkit.errors import ToolkitError
 from toolkit.execution import forkserver
-from toolkit.execution.processes import one_thread_each, share_arenas
+from toolkit.execution.processes import one_thread_each, set_up_malloc
 from toolkit.interrupts import AWAKE, Ended, check, note_signals
 from toolkit.session import Part, Session, current
 
@@ -351,7 +351,7 @@ def _live(
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     one_thread_each()
-    share_arenas()
+    set_up_malloc()
     make_harmless()
     threading.Thread(target=forkserver.end_with_parent, daemon=True).start()
     limits.bound()
