@@ -131,6 +131,16 @@ def test_labels_blocklists_and_groups_are_of_top_level_fields(flat: Project) -> 
     assert "document.lang may be null here" in flat("mix").err
 
 
+@pytest.mark.parametrize("field", ["source", "id"])
+def test_source_and_id_are_labels_of_all_documents(flat: Project, field: str) -> None:
+    flat.mixes(output={"by": f"document.{field}"})
+    rows = [row for path in flat.documents.glob("*.gz") for row in read_rows(path)]
+    shown = flat.ok("mix", "--dry-run", "--json").json["labels"]
+    assert shown.keys() == {row[field] for row in rows}
+    flat.ok("mix")
+    assert {path.parent.name for path in flat.out.rglob("*.jsonl.gz") if ".toolkit" not in path.parts} == shown.keys()
+
+
 # --- labels of outputs ------------------------------------------------------------------------------------------------
 
 NULL = "get(get(document.metadata, 'of', None), 'language', None) is None"

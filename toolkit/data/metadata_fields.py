@@ -22,6 +22,9 @@ DOCUMENT = "document"
 ROOTS = (METADATA, DOCUMENT)
 """No attribute set of the section ``tag:`` is called so."""
 
+NAMES = (f"{DOCUMENT}.id", f"{DOCUMENT}.source")
+"""Fields that are a text in each document."""
+
 HEADERS = "metadata.warc_headers"
 """The path of the headers of a WARC record; their names are not counted."""
 
@@ -80,6 +83,8 @@ def label_of(path: str) -> str:
     result = path_of(path)
     if result is None:
         return f"{path}.label"
+    if path in NAMES:
+        return path
     value = value_of(result)
     if result[0] == METADATA:
         return f"get({value}, 'label', {value})"

@@ -10,7 +10,7 @@ from toolkit.config.plugin_code import changes, code_of
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import chosen_text, row_index, schema
 from toolkit.data.documents import Document
-from toolkit.data.metadata_fields import MetadataField, label_of, path_of, value_of
+from toolkit.data.metadata_fields import NAMES, MetadataField, label_of, path_of, value_of
 from toolkit.errors import ConfigError, did_you_mean, errors_from
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedKey, JoinedSet, chosen_text_of, names_for_rules, null_safe, set_hint
@@ -208,7 +208,8 @@ def _check_metadata(where: str, attribute: Wanted, path: tuple[str, ...], rules:
             f"{where}: expected an attribute of a set, got a field of the documents with a value "
             f"for each line: rules of this mix cut lines, and such a field would no longer fit"
         )
-    if attribute.not_null and not rules.facts & {value_of(path), label_of(attribute.path), attribute.path}:
+    not_null = {*rules.facts, *NAMES}
+    if attribute.not_null and not not_null & {value_of(path), label_of(attribute.path), attribute.path}:
         is_plain = all(key.isidentifier() for key in path)
         rule = f"{'.'.join(path)} is None" if is_plain else f'"{value_of(path)} is None"'
         raise _nullable(where, attribute.path, rule)
