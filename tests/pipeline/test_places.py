@@ -29,46 +29,21 @@ def refused(project: Project, command: str = "mix") -> str:
 
 @pytest.mark.parametrize(
     ("output", "rejected"),
-    [
-        ("out", "out"),
-        ("out", "out/"),
-        ("out", "./x/../out"),
-        ("out", "out/documents"),
-        ("out", "out/dropped"),
-        ("out/inner", "out"),
-        ("out", "linked"),
-        ("out", "data"),
-        ("out", "data/documents/dropped"),
-        ("out", "data/attributes"),
-        ("data", None),
-        ("data/documents", None),
-        ("data/documents/out", None),
-        ("data//documents/./out/", None),
-        ("data/attributes/out", None),
-        ("data/.toolkit/out", None),
-        ("linked_data/documents/out", None),
-        (".", None),
-        ("", None),
-        (" ", None),
-        ("out", ""),
-        ("out", " "),
-        ("a\0b", None),
-        ("out", "a\0b"),
-        ("out", "s3://bucket/dropped"),
-    ],
+    [("out", "linked"), ("linked_data/documents/out", None), ("a\0b", None), ("out", "a\0b"), ("out", "s3://bucket/x")],
 )
-@pytest.mark.parametrize("name", ["documents", "rejected"])
 def test_places_that_are_not_apart_are_refused(
-    small: Project, monkeypatch: pytest.MonkeyPatch, output: str, rejected: str | None, name: str
+    small: Project, monkeypatch: pytest.MonkeyPatch, output: str, rejected: str | None
 ) -> None:
+    """Those without links are in `tests/errors`."""
     monkeypatch.chdir(small.root)
     (small.root / "linked").symlink_to("out")
     (small.root / "linked_data").symlink_to("data")
     small.config["dataset"] = "data"
-    small.config["mix"]["output"] |= {"path": output, "name": name}
-    if rejected is not None:
-        small.config["mix"]["rejected"] = rejected
-    assert re.search(r"config\.yaml:1: mix\.(output|rejected): expected ", refused(small))
+    for name in ("documents", "rejected"):
+        small.config["mix"]["output"] |= {"path": output, "name": name}
+        if rejected is not None:
+            small.config["mix"]["rejected"] = rejected
+        assert re.search(r"config\.yaml:1: mix\.(output|rejected): expected ", refused(small))
 
 
 @pytest.mark.parametrize(

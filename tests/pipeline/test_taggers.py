@@ -194,23 +194,6 @@ def test_own_taggers_are_described_with_their_options(own: Path, run: Run, tmp_p
         run("taggers", f"{own}:Vowels", *arguments).fails(2, expected)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (("line_shap",), "no tagger is called 'line_shap'; did you mean 'line_shape'?"),
-        (("none.py",), "none.py: expected a Python file, got none there"),
-        (("noise", "noise"), "expected each tagger once, got 'noise' twice"),
-        (("x=1",), "expected the name of a tagger, too"),
-        (("{tagger: 1}",), "expected a tagger's name, or {tagger: NAME"),
-    ],
-)
-def test_what_is_no_tagger_is_status_2(arguments: tuple[str, ...], expected: str, run: Run) -> None:
-    ran = run("taggers", *arguments).fails(2)
-    assert ran.err.startswith("error: ")
-    assert expected in ran.err
-    assert ran.err.count("\n") == 1
-
-
 @pytest.mark.slow
 def test_a_tagger_with_a_wrong_type_is_one_line(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "wrong.py"
