@@ -2,7 +2,7 @@
 
 import msgspec
 
-from toolkit import Document, Span, Tagger
+from toolkit import Document, Prediction, Span, Tagger
 
 
 class Even(Tagger):
@@ -77,3 +77,49 @@ class Other(Tagger):
     def tag(self, document: Document) -> OtherText | None:
         text = document.metadata["other"]
         return None if text is None else OtherText(text, len(text))
+
+
+class Label(Tagger):
+    """A label that the metadata have."""
+
+    version: str
+
+    def tag(self, document: Document) -> str | None:
+        found: str | None = document.metadata["label"][self.version]
+        return found
+
+
+class Number(Tagger):
+    """A number that the metadata have."""
+
+    version: str
+
+    def tag(self, document: Document) -> float | None:
+        found: float | None = document.metadata["number"][self.version]
+        return found
+
+
+class Spans(Tagger):
+    """The whole text, or nothing."""
+
+    version: str
+
+    def tag(self, document: Document) -> list[Span]:
+        return [Span(0, len(document.text))] if document.metadata["label"][self.version] == "toxic" else []
+
+
+class Field(Tagger):
+    """A number or a text that the metadata have."""
+
+    name: str
+
+    def tag(self, document: Document) -> float | None:
+        found: float | None = document.metadata[self.name]
+        return found
+
+
+class KnownLanguage(Tagger):
+    """A label that the metadata have."""
+
+    def tag(self, document: Document) -> Prediction:
+        return Prediction(document.metadata["language"], 1.0)

@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.pipeline import model
 from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
 from tests.pipeline.model import Doc, Modelled
-from toolkit import Document, Span, Tagger
 from toolkit.aggregate.agreement import Moments
 
 Rules = tuple[list[dict[str, Any]], list[Modelled]]
@@ -160,58 +159,32 @@ SHARDS = {"a.jsonl.gz": 400, "b.jsonl.gz": 90}
 LABELS = ["toxic", "fine", None]
 
 
-class Label(Tagger):
-    """A label that the metadata have."""
-
-    version: str
-
-    def tag(self, document: Document) -> str | None:
-        found: str | None = document.metadata["label"][self.version]
-        return found
+HERE = "tests.pipeline.plugins"
 
 
-class Number(Tagger):
-    """A number that the metadata have."""
-
-    version: str
-
-    def tag(self, document: Document) -> float | None:
-        found: float | None = document.metadata["number"][self.version]
-        return found
-
-
-class Spans(Tagger):
-    """The whole text, or nothing."""
-
-    version: str
-
-    def tag(self, document: Document) -> list[Span]:
-        return [Span(0, len(document.text))] if document.metadata["label"][self.version] == "toxic" else []
-
-
-HERE = "tests.pipeline.test_compare"
-
-
-def made(version: str) -> list[dict[str, Any]]:
+def taggers(version: str) -> list[dict[str, Any]]:
     return [
         {"tagger": f"{HERE}:{name}", "as": name.lower(), "version": version} for name in ("Label", "Number", "Spans")
     ]
 
 
 @pytest.fixture
-def versions(project: Project) -> Project:
-    draw = random.Random(3)
-    for shard, count in SHARDS.items():
-        rows = []
-        for i in range(count):
-            number = draw.random()
-            numbers = {"0": number, "1": draw.choice([number, number + draw.gauss(0, 0.1), None])}
-            labels = {"0": draw.choice(LABELS), "1": draw.choice(LABELS)}
-            text = f"text {i} \x1b[31m\u202e of {shard}\n" + "long " * 90
-            rows.append(document(f"{shard[0]}{i}", text, metadata={"label": labels, "number": numbers}))
-        write_rows(project.documents / shard, rows)
-    project.config["tag"] = {"v-0": made("0"), "v-1": made("1"), "other-0": "length"}
-    project.ok("tag")
+def versions(project: Project, made: Path) -> Project:
+    def make() -> None:
+        draw = random.Random(3)
+        for shard, count in SHARDS.items():
+            rows = []
+            for i in range(count):
+                number = draw.random()
+                numbers = {"0": number, "1": draw.choice([number, number + draw.gauss(0, 0.1), None])}
+                labels = {"0": draw.choice(LABELS), "1": draw.choice(LABELS)}
+                text = f"text {i} \x1b[31m\u202e of {shard}\n" + "long " * 90
+                rows.append(document(f"{shard[0]}{i}", text, metadata={"label": labels, "number": numbers}))
+            write_rows(project.documents / shard, rows)
+        project.ok("tag")
+
+    project.config["tag"] = {"v-0": taggers("0"), "v-1": taggers("1"), "other-0": "length"}
+    project.begin(made / "versions", make)
     return project
 
 
@@ -292,7 +265,7 @@ def test_people_see_texts_that_do_nothing_to_their_terminal(versions: Project, m
 
 @pytest.mark.slow
 def test_a_sample_is_compared_where_it_is_all_that_there_is(versions: Project) -> None:
-    versions.config["tag"]["v-2"] = made("1")
+    versions.config["tag"]["v-2"] = taggers("1")
     versions.ok("tag", "--sample", 100)
     told = compare(versions, "v-0", "v-2")
     assert told["sample"].startswith("on a sample: 100 of 490")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.conftest import Run
 from tests.marks import slow
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
 from tests.pipeline.dolma import SHARD, Dolma, filtered, outputs
@@ -392,31 +391,6 @@ def test_doubts_miss_nothing(patterns: list[str], scores: list[float], f: float 
 # Commands, flags and configurations of Dolma's that do not run here say what is here instead; nothing is written.
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("dedupe -c x.yaml", "run `toolkit dedup -c FILE`, which reads it"),
-        ("-c x.yaml dedupe", "run `toolkit dedup -c FILE`"),
-        ("dedupe --documents a/*.gz --dedupe.name d", "run `toolkit dedup -c FILE`"),
-        ("tokens --documents a --tokenizer.name_or_path t", "use a section `tokenize:`"),
-        ("list", "run `toolkit taggers`"),
-        ("stat --attributes a", "run `toolkit stats ROOT --attribute all`"),
-        ("warc --documents a", "`format: warc`"),
-        (
-            "tag --documents a --processes 4",
-            "--documents is an option of Dolma's: here settings are in a configuration",
-        ),
-        ("-c x.yaml mix --processes 8", "--processes is an option of Dolma's"),
-        ("-c x.yaml mix --no-shuffle", "as in `toolkit -c FILE mix processes=4`"),
-        ("-c x.yaml mix --work_dir.input=/x", "--work_dir.input=/x is an option of Dolma's"),
-        ("tag -c x.yaml --dryrun --processes 4", "--dryrun is an option of Dolma's"),
-    ],
-)
-def test_a_command_line_of_dolmas_is_told_what_is_here(run: Run, line: str, words: str) -> None:
-    ran = run(*line.split())
-    assert (ran.code, words in ran.err, ran.out) == (2, True, ""), ran.err
-
-
 def test_the_configuration_that_is_shown_for_flags_runs(dolma: Dolma) -> None:
     dolma.put(["zero"])
     documents = f"{dolma.data}/documents/*.gz"
@@ -430,28 +404,6 @@ def test_the_configuration_that_is_shown_for_flags_runs(dolma: Dolma) -> None:
     assert read_rows(dolma.data / "attributes" / "e" / SHARD)[0]["attributes"] == {
         "e__char_length_v1__length": [[0, 4, 4.0]]
     }
-
-
-@pytest.mark.parametrize("command", ["mix", "tag", "run", "validate", "status"])
-@pytest.mark.parametrize(
-    ("config", "words"),
-    [
-        (
-            {"documents": ["d"], "dedupe": {"name": "d"}, "bloom_filter": {}},
-            "run `toolkit dedup -c FILE`",
-        ),
-        ({"bloom_filter": {"file": "x"}}, "run `toolkit dedup -c FILE`"),
-        ({"documents": ["d"], "tokenizer": {"name_or_path": "t"}}, "use a section `tokenize:`"),
-    ],
-)
-def test_a_configuration_for_another_command_of_dolmas(
-    tmp_path: Path, run: Run, command: str, config: object, words: str
-) -> None:
-    path = tmp_path / "c.yaml"
-    path.write_text(json.dumps(config))
-    ran = run(command, "-c", path)
-    assert (ran.code, f"{path}:1: " in ran.err, words in ran.err) == (2, True, True), ran.err
-    assert [each.name for each in tmp_path.iterdir()] == ["c.yaml"]
 
 
 def test_the_pointers_are_those_to_commands_that_there_are_or_are_not() -> None:

@@ -12,29 +12,11 @@ import pytest
 import toolkit
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, attributes, document, write_rows
-from toolkit import Document, Prediction, Tagger
 
 pytestmark = pytest.mark.slow
 
 SHARDS = {"a.jsonl.gz": 70, "b.jsonl.gz": 50}
-HERE = "tests.pipeline.test_evaluate"
-
-
-class Field(Tagger):
-    """A number or a text that the metadata have."""
-
-    name: str
-
-    def tag(self, document: Document) -> float | None:
-        found: float | None = document.metadata[self.name]
-        return found
-
-
-class Language(Tagger):
-    """A label that the metadata have."""
-
-    def tag(self, document: Document) -> Prediction:
-        return Prediction(document.metadata["language"], 1.0)
+HERE = "tests.pipeline.plugins"
 
 
 @pytest.fixture
@@ -60,7 +42,7 @@ def judged(project: Project) -> Project:
             "labels": [{"tagger": f"{HERE}:Field", "as": "score", "name": "label"}],
             "edu-0": [{"tagger": f"{HERE}:Field", "as": "score", "name": "old"}],
             "edu-1": [{"tagger": f"{HERE}:Field", "as": "score", "name": "new"}],
-            "language-0": [{"tagger": f"{HERE}:Language", "as": "language"}],
+            "language-0": [{"tagger": f"{HERE}:KnownLanguage", "as": "language"}],
         },
         "sample": {"split-0": {"share": 1.0, "splits": {"train": 0.5, "test": 0.5}}},
     }

@@ -107,12 +107,8 @@ def place_of(row: dict[str, Any]) -> tuple[str, str]:
 
 
 @pytest.fixture
-def numbering(project: Project) -> Project:
+def numbering(project: Project, made: Path) -> Project:
     """Three shards that number their rows, in each one document that is a copy of another shard's."""
-    for name in FILES:
-        rows = numbered(name)
-        rows[7]["text"] = "the same text in all files"
-        write_rows(project.documents / f"{name}.jsonl.gz", rows)
     project.config |= {
         "tag": {"length-0": "length"},
         "dedup": {"exact-0": {"kind": "exact"}, "near-0": {"kind": "near", "preset": "fineweb"}},
@@ -120,7 +116,15 @@ def numbering(project: Project) -> Project:
         "calibrate": {"rank-0": {"kind": "rank", "score": "length.chars"}},
         "mix": {"attributes": [], "output": {"format": "dolma", "path": str(project.out)}},
     }
-    project.ok("tag")
+
+    def make() -> None:
+        for name in FILES:
+            rows = numbered(name)
+            rows[7]["text"] = "the same text in all files"
+            write_rows(project.documents / f"{name}.jsonl.gz", rows)
+        project.ok("tag")
+
+    project.begin(made / "numbering", make)
     return project
 
 

@@ -177,24 +177,6 @@ def test_another_version_of_the_toolkit_and_files_that_are_no_lock_are_refused(
     assert not there.out.exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--lock", "--dry-run"], "--lock without --dry-run"),
-        (["--lock", "--explain"], "without --explain"),
-        (["--lock", "processes=2"], "put settings before it"),
-        (["--locked", "x.json", "--shard", "0/2"], "--locked without --shard"),
-        (["--lock", "OUT/lock.json"], "expected a file outside the output"),
-    ],
-)
-def test_options_that_make_no_sense_together_are_refused(
-    elsewhere: Callable[[str], Project], options: list[str], said: str
-) -> None:
-    there = elsewhere("there")
-    ran = there("mix", *(each.replace("OUT", str(there.out)) for each in options))
-    assert (ran.code, said in ran.err, there.out.exists()) == (2, True, False), ran.err
-
-
 def test_an_output_that_is_not_what_the_lock_describes_is_told(elsewhere: Callable[[str], Project], lock: Path) -> None:
     there = elsewhere("there")
     there.config["mix"]["rules"][0]["drop"] = "size < 4"

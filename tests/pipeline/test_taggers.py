@@ -306,10 +306,7 @@ def test_the_taggers_of_a_configuration_are_tried_in_their_order(project: Projec
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("noise",), "expected KEY=VALUE, got 'noise'"),
-        ((), "expected a configuration (-c FILE), or something to try taggers on (--try FILE)"),
         (("--try", "TEXT"), "expected taggers to try, or a configuration (-c FILE)"),
-        (("--try", "none.txt", "noise"), "none.txt: expected a text, a shard of documents, or - for standard input"),
         (("--try", "TEXT", "nois"), "no tagger is called 'nois'; did you mean 'noise'?"),
         (("--try", "TEXT", "line_shape", "line_shape.short=1"), "unknown option 'short' of tagger line_shape"),
         (("--try", "TEXT", "line_shape", "shape.x=1"), "got no tagger 'shape'"),
