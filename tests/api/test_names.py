@@ -153,7 +153,11 @@ LOOP = "import asyncio\nasync def cell(): tag()\nasyncio.run(cell())"
 
 @pytest.mark.parametrize(
     ("how", "call"),
-    [("script", "tag()"), ("standard input", LOOP), pytest.param("script", THREAD, marks=pytest.mark.slow)],
+    [
+        ("script", "tag()"),
+        pytest.param("standard input", LOOP, marks=pytest.mark.slow),
+        pytest.param("script", THREAD, marks=pytest.mark.slow),
+    ],
 )
 def test_a_script_needs_no_guard(how: str, call: str, small: Project) -> None:
     """A worker imports no main module: the script would begin again in it."""

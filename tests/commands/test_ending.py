@@ -46,8 +46,10 @@ def toolkit(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
 
 @pytest.mark.parametrize(
     "environment",
-    [NO_UTF8, {"PYTHONIOENCODING": "ascii"}],
-    ids=["locale", "ascii"],
+    [
+        pytest.param(NO_UTF8, id="locale"),
+        pytest.param({"PYTHONIOENCODING": "ascii"}, id="ascii", marks=pytest.mark.slow),
+    ],
 )
 def test_names_and_texts_are_those_of_any_other_locale(environment: dict[str, str], tmp_path: Path) -> None:
     folder = tmp_path / "Bücher"

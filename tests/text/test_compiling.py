@@ -279,7 +279,7 @@ def add_records(given: Sum, found: Any, more: Pair, x: Any) -> None:
     found[2] = given.high
 
 
-@pytest.mark.parametrize("is_tested", [True, False])
+@pytest.mark.parametrize("is_tested", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_records_arrive_field_by_field(is_tested: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolkit.text.kernels.machine_code.numba_is_tested", lambda: is_tested)
     fresh = Compiled(f"{__name__}:add_records", Sum, "int64*", Pair, "float32")
