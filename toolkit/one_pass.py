@@ -9,7 +9,8 @@ In memory, for one shard:
                               ├──rows──> rules, writer ──> intermediate of the mix
                               └──rows──> signers ──> signatures, of each section over the whole dataset
 
-The parts are those of `toolkit.tag.run`, `toolkit.mix.stage` and `toolkit.whole_corpus.sign`; so are files and records.
+The parts are those of `toolkit.tag.run`, `toolkit.mix.intermediates` and `toolkit.whole_corpus.sign`; so are files and
+records.
 
 A block has at most `BLOCK_ROWS` documents, or ends at `BLOCK_BYTES`. The ingest has written it when it gives it away.
 Of several processes, each has `AHEAD` blocks; what they make of them comes back in order, and is written by this one.
@@ -40,11 +41,11 @@ from toolkit.execution.executors import Failure, Report, Result, Task, failure_o
 from toolkit.ingest import inputs, plan, run
 from toolkit.ingest.attempts import BatchedIngest
 from toolkit.ingest.run import DocumentBatch, IngestedInput
-from toolkit.mix import publish, stage
+from toolkit.mix import intermediates, publish
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.encode import Encoded, Encoder
+from toolkit.mix.intermediates import HELD, StageOutput
 from toolkit.mix.join import Joiner
-from toolkit.mix.stage import HELD, StageOutput
 from toolkit.records import ingested, sets
 from toolkit.records.takedown import takedown_of
 from toolkit.storage.freshness import state
@@ -390,7 +391,7 @@ def pass_input(work: InputToPass, report: Report) -> IngestedInput:
             tagging.tag_shard(tag, _report_nothing)
         mixed = work.mixed(shard)
         try:
-            stage.mix_shard(mixed, _report_nothing)
+            intermediates.mix_shard(mixed, _report_nothing)
         except ToolkitError as error:
             if mixed.settings.on_failed_shard == "stop":
                 raise
@@ -420,7 +421,7 @@ def in_mix(
         mixed = work.mixed(shard)
         digests = attributes_by_record(mixed, output.content)
         result[mixed.key] = bool(published and digests is not None and published.has(mixed, (output.content, digests)))
-        if not result[mixed.key] and stage.made_from(mixed, output.content, digests) is None:
+        if not result[mixed.key] and intermediates.made_from(mixed, output.content, digests) is None:
             return None
     return result
 

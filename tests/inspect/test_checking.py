@@ -13,7 +13,7 @@ import toolkit
 from tests.pipeline.conftest import Project, attributes, document, read_rows, write_rows
 from toolkit.commands import _mix_preparation
 from toolkit.describe import croissant
-from toolkit.validate import reader
+from toolkit.validate import croissant_reader
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -23,7 +23,7 @@ Edit = Callable[[dict[str, Any]], object]
 @pytest.fixture
 def path(described: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A Croissant file that is right; mlcroissant is looked at elsewhere."""
-    monkeypatch.setattr(reader, "is_installed", lambda: False)
+    monkeypatch.setattr(croissant_reader, "is_installed", lambda: False)
     described.ok("croissant", "--of", "dataset")
     return described.data / "croissant.json"
 
@@ -327,7 +327,7 @@ OUTPUT_EDITS: dict[str, tuple[Edit, str]] = {
 
 
 def test_numbers_and_labels_are_those_of_the_files(released: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "is_installed", lambda: False)
+    monkeypatch.setattr(croissant_reader, "is_installed", lambda: False)
     released.config["about"]["splits"] = {"train": 0.5, "test": 0.5}
     released.ok("croissant")
     path = released.out / "croissant.json"
@@ -345,7 +345,7 @@ def test_numbers_and_labels_are_those_of_the_files(released: Project, monkeypatc
 
 
 def test_paths_are_searched_for_behind_the_first_rows(described: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "is_installed", lambda: False)
+    monkeypatch.setattr(croissant_reader, "is_installed", lambda: False)
     rows = [document(f"b-{i}", "b", metadata={"url": "x"} | ({"late": 1} if i == 150 else {})) for i in range(151)]
     write_rows(described.documents / "b.jsonl.gz", rows)
     write_rows(described.attributes / "exp" / "b.jsonl.gz", [attributes(row["id"], {}) for row in rows])

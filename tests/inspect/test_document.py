@@ -13,7 +13,7 @@ from tests.inspect.reading import lines_of
 from tests.pipeline.conftest import Project, read_rows, write_rows
 from toolkit.describe import scan as data_file
 from toolkit.describe.output import output_facts
-from toolkit.describe.records import DescribeRequest
+from toolkit.describe.record_types import DescribeRequest
 
 Nodes = dict[str, dict[str, Any]]
 

@@ -13,7 +13,7 @@ from tests.conftest import Ran, Run
 from tests.inspect.conftest import ABOUT
 from tests.pipeline.conftest import document, write_rows
 from toolkit.inspect.targets import target_of
-from toolkit.validate import reader
+from toolkit.validate import croissant_reader
 
 SETTINGS = [f"about.{key}={json.dumps(value)}" for key, value in ABOUT.items()]
 
@@ -29,7 +29,7 @@ def run(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(autouse=True)
 def _without_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """mlcroissant reads no text and takes its time; other tests ask it."""
-    monkeypatch.setattr(reader, "is_installed", lambda: False)
+    monkeypatch.setattr(croissant_reader, "is_installed", lambda: False)
 
 
 def row(label: str, number: int = 0) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, write_rows
 from toolkit.execution import leases
-from toolkit.mix import publish, stage
+from toolkit.mix import intermediates, publish
 from toolkit.storage import paths
 from toolkit.storage.reading import Lines
 
@@ -130,7 +130,7 @@ def test_a_mix_that_is_published_while_status_looks_is_done(project: Project, mo
     ready = project.root / "ready"
     shutil.copytree(project.out, ready)
     project.ok("mix")
-    published, made_from = project.root / "published", stage.made_from
+    published, made_from = project.root / "published", intermediates.made_from
     project.out.rename(published)
     ready.rename(project.out)
 
@@ -140,7 +140,7 @@ def test_a_mix_that_is_published_while_status_looks_is_done(project: Project, mo
             published.rename(project.out)
         return made_from(*arguments)
 
-    monkeypatch.setattr(stage, "made_from", publish_first)
+    monkeypatch.setattr(intermediates, "made_from", publish_first)
     project("status").succeeds()
     assert not published.exists()
 

@@ -49,7 +49,7 @@ from toolkit.execution.executors import Executor, Report, Task
 from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.executors.local import Local
 from toolkit.execution.workers import LARGE
-from toolkit.mix import publish, stage
+from toolkit.mix import intermediates, publish
 from toolkit.records import sets
 from toolkit.stages.context import Context
 from toolkit.storage import reading
@@ -316,7 +316,7 @@ class Spreading:
 
         self._patch.setattr(Context, "run", run)
         self._patch.setattr(tagging, "in_order", counted)
-        self._patch.setattr(stage, "in_order", counted)
+        self._patch.setattr(intermediates, "in_order", counted)
 
 
 @pytest.fixture
@@ -542,7 +542,7 @@ def test_mixing_gives_the_same_bytes(
     name: str, processes: int, real: bool, tagged: Project, spread: Spreading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publish, "clear_work", lambda *_: None)  # so that intermediates stay to be compared
-    monkeypatch.setattr(stage, "HELD", 3000)
+    monkeypatch.setattr(intermediates, "HELD", 3000)
     configure(tagged, name)
     spread(1)
     one, result = mixed_whole(tagged)

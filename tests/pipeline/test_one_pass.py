@@ -14,7 +14,7 @@ from tests.marks import slow
 from tests.pipeline.conftest import Project, document, oscar_tags, record_log, strays, tree, write_rows
 from toolkit import one_pass
 from toolkit.config.settings import stages
-from toolkit.mix import join, stage
+from toolkit.mix import intermediates, join
 from toolkit.tag import run as tagging
 from toolkit.whole_corpus import sign
 
@@ -205,7 +205,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("read back")
 
     monkeypatch.setattr(tagging, "_parts", refused)
-    monkeypatch.setattr(stage, "joint_blocks", refused)
+    monkeypatch.setattr(intermediates, "joint_blocks", refused)
     monkeypatch.setattr(sign, "joint_blocks", refused)
 
 
@@ -268,7 +268,7 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         return joint(work, *rest)
 
     monkeypatch.setattr(tagging, "_write", tags)
-    monkeypatch.setattr(stage, "joint_blocks", mixes)
+    monkeypatch.setattr(intermediates, "joint_blocks", mixes)
     return read
 
 

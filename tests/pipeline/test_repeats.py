@@ -253,7 +253,7 @@ def test_the_bytes_are_the_same_whatever_is_held_at_a_time(shuffled: Project, mo
     shuffled.config["mix"]["output"]["path"] = str(shuffled.root / "two")
     shuffled.ok("mix", "processes=2")
     assert tree(shuffled.root / "two") == once
-    monkeypatch.setattr(importlib.import_module("toolkit.mix.stage"), "HELD", 9000)  # which makes several runs
+    monkeypatch.setattr(importlib.import_module("toolkit.mix.intermediates"), "HELD", 9000)  # which makes several runs
     monkeypatch.setattr(importlib.import_module("toolkit.mix.settings"), "SHUFFLED", 500)
     monkeypatch.setattr(importlib.import_module("toolkit.mix.assemble"), "RANGE", 7000)
     shuffled.config["mix"]["output"]["path"] = str(shuffled.root / "three")

@@ -15,7 +15,7 @@ from toolkit.describe.about import About
 from toolkit.describe.dataset import dataset_facts
 from toolkit.describe.model import Facts
 from toolkit.describe.output import output_facts
-from toolkit.describe.records import DescribeRequest
+from toolkit.describe.record_types import DescribeRequest
 from toolkit.describe.scan import FileScan, ScanJob, scan_file, sha256_of
 from toolkit.describe.splits import SplitJob
 from toolkit.errors import ConfigError

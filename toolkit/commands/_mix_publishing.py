@@ -21,8 +21,9 @@ from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, DataError, amount
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import shard_tasks
-from toolkit.mix import assemble, orphans, plan, publish, settings as mix_settings, stage
+from toolkit.mix import assemble, intermediates, orphans, plan, publish, settings as mix_settings
 from toolkit.mix.bindings import ShardToMix
+from toolkit.mix.intermediates import StageRecord, StageRecords
 from toolkit.mix.join import RAW_ATTRIBUTES
 from toolkit.mix.orphans import FIELD
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount, Unseen, orphan_counts
@@ -31,7 +32,6 @@ from toolkit.mix.rule_effects.counts import RuleEffect, Totals
 from toolkit.mix.rule_effects.preview import Preview, ShardToPreview
 from toolkit.mix.rule_effects.summary import MixSummary
 from toolkit.mix.settings import COPY, MixSettings
-from toolkit.mix.stage import StageRecord, StageRecords
 from toolkit.records import identity, sets as records
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.rules.kinds import kind_called
@@ -160,7 +160,7 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     effects, own = MixSummary(settings, prepared.budget), set[str]()
     for first in range(0, len(mixed), LOADED):
         works = mixed[first : first + LOADED]
-        loaded = for_each(partial(stage.load_stage, output, digest), [work.key for work in works])
+        loaded = for_each(partial(intermediates.load_stage, output, digest), [work.key for work in works])
         for work, record in zip(works, loaded, strict=True):
             if record is None:
                 return failed(output, [f"{work.key}: expected what was just made of it, it is gone; run the mix again"])
@@ -172,7 +172,9 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
     failure_records, lost = FailureRecords(work_folder(output), "write"), Orphans()
     why = "" if stages.members.keys() - {mix_settings.REJECTED} else empty(context, settings, effects)
     if not why and not (why := _shared_ids(context, prepared, mixed, stages)):
-        notes = [stage.noted_of(output, key, record) for key, record in zip(stages.keys, stages.records, strict=True)]
+        notes = [
+            intermediates.noted_of(output, key, record) for key, record in zip(stages.keys, stages.records, strict=True)
+        ]
         lost = Orphans.of(mixed, orphans.judge(notes))
         why = lost.refusal(context, settings)
     if why:
@@ -226,7 +228,7 @@ def _shared_ids(context: Context, prepared: PreparedMix, mixed: Sequence[ShardTo
     settings = prepared.settings
     if not settings.deletes and (why := context.shared_ids((work.dataset, work.shard) for work in mixed)):
         return why
-    written = [*map(stage.written_of, mixed, stages.records)] if settings.notes_ids else []
+    written = [*map(intermediates.written_of, mixed, stages.records)] if settings.notes_ids else []
     advice = identity.ADVICE if settings.deletes else identity.ADVICE_FOR_STREAMS
     return next((str(duplicate_id.error(written, advice)) for duplicate_id in identity.find_duplicate_ids(written)), "")
 

@@ -25,7 +25,7 @@ from toolkit.describe.provenance import counted
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount, few
 from toolkit.execution.executors import Task
 from toolkit.execution.grouped import shard_tasks
-from toolkit.mix import bindings, join, lock, publish, stage
+from toolkit.mix import bindings, intermediates, join, lock, publish
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import Manifest, is_unchanged, unchanged_manifest
 from toolkit.mix.rule_effects.counts import added
@@ -367,18 +367,18 @@ def _encode(context: Context, prepared: PreparedMix, *, whole: bool) -> tuple[Ma
     context.sweep(output, *{stream.dataset.bookkeeping: None for stream in settings.streams})
     if whole:
         publish.finish_interrupted(output)
-    with stage.looking(settings):
+    with intermediates.looking(settings):
         manifest = unchanged_manifest(listed) if whole and listed and not prepared.unreadable else None
         if manifest:
             return manifest, False, []
         failure_records = FailureRecords(work_folder(output), "mix")
         works = listed if whole or not is_unchanged(listed) else []
-        todo, finished = skip_finished(works, stage.as_it_was, failure_records, lambda work: size_of(work.path))
+        todo, finished = skip_finished(works, intermediates.as_it_was, failure_records, lambda work: size_of(work.path))
         tasks = shard_tasks(todo)
     needs = _needs(context, tasks)
-    stage.records_of(output, settings.stage_digest())  # which the end of the command will merge
+    intermediates.records_of(output, settings.stage_digest())  # which the end of the command will merge
     results = context.run(
-        "mix", stage.WORK, tasks, spreads=True, failed=failure_records, needs=needs, finished=finished
+        "mix", intermediates.WORK, tasks, spreads=True, failed=failure_records, needs=needs, finished=finished
     )
     if whole:
         failure_records.keep_only(chain((work.key for work in listed), prepared.unreadable))
@@ -443,7 +443,9 @@ def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress
             return str(error), False
         if published.has(work, (documents, attributes)):
             return "", True
-        if not reason and stage.made_from(work, documents, attributes):  # whose settings count shares and bounds
+        if not reason and intermediates.made_from(
+            work, documents, attributes
+        ):  # whose settings count shares and bounds
             return "", False
         if published.fault:
             return "what was made from it is damaged", False
@@ -531,7 +533,7 @@ def looked(look: Look, mixes: Mixes = sections.mix_and_editions) -> str:
     for name, context in mixes(look.context).items():
         settings = preparation.settings_of(context, writes=False)
         look.datasets += [stream.dataset for stream in settings.streams]
-        look.listings.append(stage.looking(settings))
+        look.listings.append(intermediates.looking(settings))
         look.published[name] = publish.Published(settings)
         folders[name] = work_folder(settings.output.path)
     look.folders |= folders
@@ -601,7 +603,7 @@ def _needs(context: Context, tasks: list[Task[bindings.ShardToMix]]) -> Estimate
         sorted_ = SORTED / (LINE if shuffle.unit == "line" else DOCUMENT) if shuffle else 0.0
         size = round(text_of(task) * (estimate.mixed + sorted_))
         later = round(size * estimate.chosen)
-        record = stage.load_stage(work.settings.output.path, work.settings.stage_digest(), work.key)
+        record = intermediates.load_stage(work.settings.output.path, work.settings.stage_digest(), work.key)
         return NO_DISK._replace(later=later) if record else DiskEstimate(size + FILES, later + FILES, later)
 
     return context.disk.checked(tasks, need)

@@ -26,7 +26,7 @@ from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import Work, log_of_dataset, run_batch
 from toolkit.ingest.tables.arrow import NOT_FINITE
 from toolkit.inspect import targets
-from toolkit.mix import plan, publish, stage
+from toolkit.mix import intermediates, plan, publish
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.publish import unchanged_manifest
 from toolkit.mix.rule_effects.counts import Totals, added
@@ -102,14 +102,14 @@ def _of_mix(context: Context, settings: MixSettings, name: str, share: float) ->
     if prepared.unreadable:
         raise StepFailed(*prepared.unreadable.values())
     _index(context, prepared.works)
-    with stage.looking(settings):
+    with intermediates.looking(settings):
         published = preparation.as_published(prepared)
     prepared = published or preparation.fill_budget(context, prepared)
     if prepared.unreadable:
         raise StepFailed(*prepared.unreadable.values())
     if not prepared.works:
         raise ConfigError("expected documents to report on, got none")
-    with stage.looking(prepared.settings):
+    with intermediates.looking(prepared.settings):
         manifest = unchanged_manifest(prepared.works)
     with scratch() as temporary:
         folders = _folders(context, prepared.works, temporary)

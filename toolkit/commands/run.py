@@ -17,7 +17,7 @@ from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NoDocuments, few
 from toolkit.ingest import inputs as ingest_records, plan as ingest_plan
-from toolkit.mix import bindings, publish, stage
+from toolkit.mix import bindings, intermediates, publish
 from toolkit.mix.publish import is_unchanged, unchanged_manifest
 from toolkit.one_pass import InputToPass, attributes_by_record
 from toolkit.records import ingested
@@ -230,7 +230,7 @@ def _run_per_shard(context: Context, options: ingest.Options, planned: PlannedIn
         publishing.check_limit(context, output, len(listed), len(planned.inputs))
         _check_no_others(planned, dataset)
     context.sweep(*dict.fromkeys((dataset.documents, dataset.attributes, dataset.bookkeeping, output)))
-    record_logs.of(dataset), stage.records_of(output, settings.stage_digest())  # merged when the command ends
+    record_logs.of(dataset), intermediates.records_of(output, settings.stage_digest())  # merged when the command ends
     with ahead.lease(context):
         if not planned.former and (before := _already(context, listed)):
             return ingest.with_salvaged(before, ingest.salvaged_before(context, works))

@@ -23,8 +23,8 @@ from toolkit.ingest import inputs
 from toolkit.inspect import targets
 from toolkit.inspect.targets import format_of, recorded_format
 from toolkit.mix import publish, settings as mix_settings
+from toolkit.mix.intermediates import check_shard
 from toolkit.mix.lock import Lock, load as load_lock
-from toolkit.mix.stage import check_shard
 from toolkit.records import ingested, left_out, sets
 from toolkit.source import external_sets
 from toolkit.stages.context import Context, Outcome, failures
@@ -34,7 +34,7 @@ from toolkit.storage.paths import exists, is_folder, join, missing_reason, size_
 from toolkit.storage.threads import for_each
 from toolkit.tag import schema_check
 from toolkit.text.languages.labels import label_of_path
-from toolkit.validate import card, croissant, file_checks, output, output as whole_dataset, reader
+from toolkit.validate import card, croissant, croissant_reader, file_checks, output, output as whole_dataset
 from toolkit.validate.output import check_folder, check_lock
 
 
@@ -47,13 +47,13 @@ class Validation(CommandResult, kw_only=True):
     """
 
     checked: list[str]
-    findings: list[reader.Finding]
+    findings: list[croissant_reader.Finding]
 
     def __bool__(self) -> bool:
         return not self.faults
 
     @property
-    def faults(self) -> list[reader.Finding]:
+    def faults(self) -> list[croissant_reader.Finding]:
         """The findings except advice."""
         return [finding for finding in self.findings if finding.severity != "advice"]
 
@@ -135,13 +135,13 @@ class _Validator:
 
     def outcome(self) -> Outcome:
         """Check the Croissant files and cards, and report all findings."""
-        findings = [reader.Finding(message) for message in self.findings]
+        findings = [croissant_reader.Finding(message) for message in self.findings]
         describe, options = describer(self.context, self._cache), self.options
         for folder, target in self._cards.items() if self.whole else ():
             try:
-                findings += map(reader.Finding, card.check(folder, describe(target, About(examples=0), None)))
+                findings += map(croissant_reader.Finding, card.check(folder, describe(target, About(examples=0), None)))
             except ToolkitError as error:
-                findings += map(reader.Finding, str(error).splitlines())
+                findings += map(croissant_reader.Finding, str(error).splitlines())
         for path in self._described:
             self.checked.append(path)
             findings += croissant.check(path, describe, self._datasets, options.first, data=options.data)
@@ -193,7 +193,7 @@ class _Validator:
 
     def check_target(self, target: str) -> None:
         """Check a dataset, an output, a release, a folder, or a file."""
-        if reader.is_croissant(target):
+        if croissant_reader.is_croissant(target):
             self._described[target] = None
             return
         if indexes := [target] if target.endswith(line_index.SUFFIX) else indexes_in(target):

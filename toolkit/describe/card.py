@@ -16,7 +16,7 @@ from toolkit.describe.about import About, as_list
 from toolkit.describe.card_numbers import CardCounts, code, fenced
 from toolkit.describe.fields import bare
 from toolkit.describe.model import Facts, FileGroup, Mixture
-from toolkit.describe.records import MEDIA_TYPES
+from toolkit.describe.record_types import MEDIA_TYPES
 from toolkit.errors import amount
 from toolkit.text.languages.labels import tag_of
 

@@ -13,10 +13,10 @@ from toolkit.data.alignment import MAX_ROW
 from toolkit.data.dataset import SHARD_SUFFIXES, Dataset
 from toolkit.data.schema import STR, Type
 from toolkit.data.tables import TABLE
-from toolkit.describe import provenance, records
+from toolkit.describe import provenance, record_types
 from toolkit.describe.fields import fields_of, spans_of
 from toolkit.describe.model import DataFile, Facts, FileGroup, PathField, RecordType
-from toolkit.describe.records import DOCUMENT, MEDIA_TYPES, DescribeRequest
+from toolkit.describe.record_types import DOCUMENT, MEDIA_TYPES, DescribeRequest
 from toolkit.describe.scan import FileScan, ScanJob
 from toolkit.errors import ConfigError
 from toolkit.ingest import inputs
@@ -85,21 +85,21 @@ def dataset_facts(dataset: Dataset, request: DescribeRequest) -> Facts:
         _file(join(folder, dataset.file_of(s)), item, states.get(s), _rows(dataset, s, work, item))
         for s, work, item in zip(shards, works, scans, strict=True)
     ]
-    types, absent = records.merge_types(scans)
+    types, absent = record_types.merge_types(scans)
     about = "Documents, one a line." if ours else IN_PLACE
     group = _shard_group(folder, "documents-files", about, list(map(dataset.file_of, shards)), paths)
-    examples = records.first_rows(
-        root, group.paths if ours else [], request.examples, records.json_rows(request.max_bytes)
+    examples = record_types.first_rows(
+        root, group.paths if ours else [], request.examples, record_types.json_rows(request.max_bytes)
     )
     group = msgspec.structs.replace(group, columns=types if whole else {})
     record, notes = None, list[str]()
     if not ours:
         notes.append("documents: no record set, because external files are read in place; they are listed")
     elif group.media_type != MEDIA_TYPES[".jsonl"]:
-        notes.append(records.not_read("documents", group.paths))
+        notes.append(record_types.not_read("documents", group.paths))
     else:
-        record = records.documents(group, types, absent, examples, _places(folder, shards))
-        notes += records.notes_of(group.paths, scans, record)
+        record = record_types.documents(group, types, absent, examples, _places(folder, shards))
+        notes += record_types.notes_of(group.paths, scans, record)
     results = [_GroupFacts(group, record, files, notes)]
     by_shard = dict(zip(shards, scans, strict=True))
     for set_name in dataset.sets():
@@ -122,9 +122,9 @@ def dataset_facts(dataset: Dataset, request: DescribeRequest) -> Facts:
         tagged=tagged,
         taggers={item.key: str(item.made_by.get("tagger", "")) for item in tagged if item.made_by},
         prefix=f"{folder}/",
-        notes=[*notes, *records.odd_paths_note(file.path for file in files)],
+        notes=[*notes, *record_types.odd_paths_note(file.path for file in files)],
         example=(examples[0].path, examples[0].value) if examples else None,
-        **records.origins(scans, whole=whole),
+        **record_types.origins(scans, whole=whole),
     )
 
 
@@ -154,18 +154,18 @@ def _file(path: str, scan: FileScan, state: sets.OutputState | None, rows: int |
         content: int | None = scan.content_size
     else:
         content = state.content_size if state and not scan.sha256 else 0 if rows == 0 else None
-    return DataFile(path, scan.size, sha256, records.media_type(path), rows, content, scan.lines)
+    return DataFile(path, scan.size, sha256, record_types.media_type(path), rows, content, scan.lines)
 
 
 def _shard_group(folder: str, name: str, description: str, shards: Sequence[str], present: Sequence[str]) -> FileGroup:
-    suffixes = records.suffixes_of(shards, (*SHARD_SUFFIXES, TABLE))
+    suffixes = record_types.suffixes_of(shards, (*SHARD_SUFFIXES, TABLE))
     deep = [suffix for suffix in suffixes if any("/" in s for s in shards if s.endswith(suffix))]
     globs = [f"{folder}/*{suffix}" for suffix in suffixes] + [f"{folder}/**/*{suffix}" for suffix in deep]
-    return records.group_of(name, description, [join(folder, shard) for shard in shards], globs, present)
+    return record_types.group_of(name, description, [join(folder, shard) for shard in shards], globs, present)
 
 
 def _places(folder: str, shards: Sequence[str]) -> list[PathField]:
-    suffix = records.suffix_of(shards, SHARD_SUFFIXES)
+    suffix = record_types.suffix_of(shards, SHARD_SUFFIXES)
     pattern = f"^{re.escape(folder)}/(.+){re.escape(suffix)}$"
     return [PathField("file", _FILE, pattern.replace(r"\-", "-")), PathField("row", ROW)]
 
@@ -202,7 +202,7 @@ def _set_facts(
             rows = None if item.sha256 else state.rows  # it has been changed
         files.append(_file(join(folder, name), item, state.output if state else None, rows))
     if group.media_type != MEDIA_TYPES[".jsonl"]:
-        return _GroupFacts(group, None, files, [records.not_read(f"attributes {set_name}", group.paths)])
+        return _GroupFacts(group, None, files, [record_types.not_read(f"attributes {set_name}", group.paths)])
     types = ours.types() if ours else spans_of(_foreign_types(dataset, set_name, shards))
     attributes = Type("object", fields=tuple(types.items()))
     group = msgspec.structs.replace(group, columns={"source": STR, "id": STR, "attributes": attributes})
@@ -220,14 +220,16 @@ def _set_facts(
         places=_places(folder, shards),
         fields=fields,
         undescribed=undescribed,
-        examples=records.first_rows(
-            os.path.dirname(dataset.attributes) or ".", group.paths, request.examples, records.json_rows(MAX_ROW)
+        examples=record_types.first_rows(
+            os.path.dirname(dataset.attributes) or ".", group.paths, request.examples, record_types.json_rows(MAX_ROW)
         ),
     )
     declared = {key: declared_in(key_schema.settings) for key, key_schema in ours.keys.items()} if ours else {}
     scales = {key: (f"scale-{set_name}-{key}", scale) for key, scale in declared.items() if isinstance(scale, Scale)}
-    notes = records.changed_notes(group.paths, list(documents.values()), record)  # ids and sources are the documents'
-    return _GroupFacts(group, records.on_scales(record, scales), files, notes)
+    notes = record_types.changed_notes(
+        group.paths, list(documents.values()), record
+    )  # ids and sources are the documents'
+    return _GroupFacts(group, record_types.on_scales(record, scales), files, notes)
 
 
 def _foreign_types(dataset: Dataset, set_name: str, shards: Sequence[str]) -> dict[str, Type]:

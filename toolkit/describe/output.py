@@ -11,9 +11,9 @@ import msgspec
 
 from toolkit.config.scale import Scale, declared_in
 from toolkit.data import dataset, schema
-from toolkit.describe import model, provenance, records
+from toolkit.describe import model, provenance, record_types
 from toolkit.describe.fields import bare, completed, fields_of, with_maps
-from toolkit.describe.records import DOCUMENT, MEDIA_TYPES, DescribeRequest, media_type
+from toolkit.describe.record_types import DOCUMENT, MEDIA_TYPES, DescribeRequest, media_type
 from toolkit.describe.scan import FileScan, ScanJob, sha256_of
 from toolkit.errors import DAMAGED, ConfigError, DataError, MissingExtra
 from toolkit.inspect import targets
@@ -235,7 +235,7 @@ def output_facts(folder: str, datasets: Sequence[dataset.Dataset], request: Desc
     group = _output_group(folder, writer, paths)
     parted = [_file(path, item, parts.get(path), readable) for path, item in zip(paths, scans, strict=True)]
     files = _files(folder, manifest, parted)
-    types, absent = records.merge_types(scans)
+    types, absent = record_types.merge_types(scans)
     rows, example, notes = _examples(folder, writer, paths, request.examples, request.max_bytes * 2)
     if whole or group.media_type == MEDIA_TYPES[".parquet"]:
         group = msgspec.structs.replace(group, columns=_columns(writer, types))
@@ -250,8 +250,8 @@ def output_facts(folder: str, datasets: Sequence[dataset.Dataset], request: Desc
             for field in record.fields
         ]
         record = msgspec.structs.replace(record, fields=fields)
-    notes += records.notes_of(paths, scans, record)
-    notes += [] if record else [records.not_read("documents", paths)]
+    notes += record_types.notes_of(paths, scans, record)
+    notes += [] if record else [record_types.not_read("documents", paths)]
     notes += [_LINES] if record and record.name == "lines" else []
     return model.Facts(
         root=folder,
@@ -269,10 +269,10 @@ def output_facts(folder: str, datasets: Sequence[dataset.Dataset], request: Desc
         takedown=provenance.dropped(provenance.mixture(manifest)) if manifest else None,
         id_keys=writer.ID,
         format=format_,
-        notes=[*notes, *records.odd_paths_note(file.path for file in files)],
+        notes=[*notes, *record_types.odd_paths_note(file.path for file in files)],
         example=example,
         is_output=True,
-        **records.origins(scans, whole=whole),
+        **record_types.origins(scans, whole=whole),
     )
 
 
@@ -341,9 +341,9 @@ def _examples(
         readers = ((path, FileDocuments(join(folder, path), writer, max_bytes, {})) for path in paths)
         firsts = ((path, next((document.text for document, _ in reader), "")) for path, reader in readers)
         return [], next((first for first in firsts if first[1]), None), []
-    rows = records.json_rows(max_bytes) if writer.CONCATENATES else writer.read_rows
+    rows = record_types.json_rows(max_bytes) if writer.CONCATENATES else writer.read_rows
     try:
-        examples = records.first_rows(folder, paths, number, rows)
+        examples = record_types.first_rows(folder, paths, number, rows)
     except MissingExtra as error:
         return [], None, [f"no examples: {error}"]
     return examples, (examples[0].path, examples[0].value) if examples else None, []
@@ -389,7 +389,7 @@ def _output_record(
         return None
     line = writer.line()
     if line is None:
-        return records.documents(group, types, absent, examples, places)
+        return record_types.documents(group, types, absent, examples, places)
     columns, refused = [*_columns(writer, types).items()], []
     if group.media_type == MEDIA_TYPES[".parquet"]:
         refused = [model.Undescribed(name, "some files have no such column") for name in sorted(absent)]
@@ -402,7 +402,7 @@ def _output_record(
         description="One record a document.",
         group=group.name,
         key=["source", "id"] if {"source", "id"} <= {name for name, _ in columns} else _id_key(writer, dict(columns)),
-        places=records.apart(places, fields),
+        places=record_types.apart(places, fields),
         fields=fields,
         undescribed=[*refused, *undescribed],
         examples=examples,
@@ -421,7 +421,7 @@ def _as_mixed(record: model.RecordType, manifest: publish.Manifest) -> model.Rec
         if isinstance(scale, Scale) and declared.setdefault(name, (f"scale-{name}", scale))[1] == scale:
             continue
         declared.pop(name, None)  # streams differ
-    return records.on_scales(record, declared)
+    return record_types.on_scales(record, declared)
 
 
 def _by_copy(record: model.RecordType) -> model.RecordType:
@@ -507,7 +507,7 @@ def _output_group(folder: str, writer: Writer, paths: Sequence[str]) -> model.Fi
     deep = stem.count("/") < max(path.count("/") for path in paths)
     stems = [stem, *([f"**/{stem}"] if deep else [])]
     globs = [stem + suffix for suffix in suffixes for stem in stems]
-    return records.group_of("documents-files", "Documents, one a line.", paths, globs, present)
+    return record_types.group_of("documents-files", "Documents, one a line.", paths, globs, present)
 
 
 def _described(manifest: publish.Manifest) -> publish.Manifest:

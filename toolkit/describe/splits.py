@@ -15,7 +15,7 @@ from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.documents import BAD_ROW
 from toolkit.data.schema import STR
 from toolkit.describe.model import DataFile, ExampleRow, Facts, PathField, RecordField, RecordType, Split
-from toolkit.describe.records import MEDIA_TYPES, apart, group_of, media_type, suffix_of
+from toolkit.describe.record_types import MEDIA_TYPES, apart, group_of, media_type, suffix_of
 from toolkit.errors import ConfigError, DataError
 from toolkit.execution.executors import Report
 from toolkit.execution.progress import Position

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from toolkit.describe import about, croissant, records
+from toolkit.describe import about, croissant, record_types
 
 Level = Literal["none", "PATCH", "MINOR", "MAJOR"]
 _LEVELS: tuple[Level, ...] = ("none", "PATCH", "MINOR", "MAJOR")
@@ -134,7 +134,7 @@ def _contents(document: dict[str, Any]) -> dict[str, dict[str, str]]:
 def _place(document: dict[str, Any], path: str) -> tuple[str, str]:
     """Return the file set of a file, and its label."""
     for node in document.get("distribution", ()):
-        if node.get("includes") and records.matching([path], about.as_list(node["includes"])):
+        if node.get("includes") and record_types.matching([path], about.as_list(node["includes"])):
             return str(node.get("@id")), _label(document, path)
     return "", ""
 

@@ -24,10 +24,10 @@ from toolkit.data import line_index, record_logs
 from toolkit.errors import DataError, ToolkitError
 from toolkit.exchange.checksummed import SealedOutput, read_sealed
 from toolkit.execution.executors import Report
+from toolkit.mix.intermediates import is_draft, stage_path
 from toolkit.mix.plan import JOINED, PartPlan, grouped
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.shuffle import HEAD, frames_in
-from toolkit.mix.stage import is_draft, stage_path
 from toolkit.storage import Pieces, store_of
 from toolkit.storage.compression import COMPRESSORS, decompress
 from toolkit.storage.outputs import Output

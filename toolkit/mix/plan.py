@@ -19,8 +19,8 @@ from toolkit.exchange.thresholds import Keys, KeySource, in_groups
 from toolkit.execution.executors import Report, Run, Task
 from toolkit.lazy_numpy import np
 from toolkit.mix.budget.bounds import find_bounds
+from toolkit.mix.intermediates import TINY, Member, StageRecords, stage_path
 from toolkit.mix.settings import REJECTED, MixSettings
-from toolkit.mix.stage import TINY, Member, StageRecords, stage_path
 from toolkit.rules.kinds.repeat import EVERYTHING
 from toolkit.storage import store_of
 from toolkit.storage.paths import join, remove_tree, work_folder

@@ -18,7 +18,7 @@ import xxhash
 
 from toolkit.data.dataset import Dataset, normal_path
 from toolkit.errors import ConfigError, Unreadable, amount, few
-from toolkit.mix import assemble, bindings, plan, stage
+from toolkit.mix import assemble, bindings, intermediates, plan
 from toolkit.mix.budget.bounds import GroupBudget
 from toolkit.mix.orphans import OrphanCounts
 from toolkit.mix.rule_effects.counts import RuleEffect, SizesByLabel, Totals
@@ -458,7 +458,9 @@ Inputs = Callable[[bindings.ShardToMix], tuple[str, dict[str, str]] | None]
 """The content digests of a shard's documents, and of its attributes by set; None if they are not right."""
 
 
-def unchanged_manifest(listed: Sequence[bindings.ShardToMix], inputs: Inputs = stage.inputs_now) -> Manifest | None:
+def unchanged_manifest(
+    listed: Sequence[bindings.ShardToMix], inputs: Inputs = intermediates.inputs_now
+) -> Manifest | None:
     """Return the manifest, if just this mix of these inputs is published."""
     settings = listed[0].settings
     output = settings.output.path
@@ -533,7 +535,7 @@ def _digest(documents: str, attributes: dict[str, str]) -> str:
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode((documents, attributes), order="sorted"))
 
 
-def is_unchanged(listed: Sequence[bindings.ShardToMix], inputs: Inputs = stage.inputs_now) -> bool:
+def is_unchanged(listed: Sequence[bindings.ShardToMix], inputs: Inputs = intermediates.inputs_now) -> bool:
     """Return True if these shards are published with these settings. They must be unchanged; others may be published
     with them.
     """

@@ -13,7 +13,7 @@ from toolkit.errors import ToolkitError
 from toolkit.pages import card as html
 from toolkit.storage import store_of
 from toolkit.storage.paths import exists, join, list_files, missing_reason
-from toolkit.validate.reader import text_of
+from toolkit.validate.croissant_reader import text_of
 
 _HEAD = re.compile(r"---\s*\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
 

@@ -16,7 +16,7 @@ from toolkit.describe import croissant
 from toolkit.describe.about import About, as_list, read_about
 from toolkit.describe.dataset import IN_PLACE, ROW
 from toolkit.describe.model import Facts
-from toolkit.describe.records import MEDIA_TYPES, Rows, json_rows, matching
+from toolkit.describe.record_types import MEDIA_TYPES, Rows, json_rows, matching
 from toolkit.describe.splits import FOLDER
 from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
 from toolkit.inspect import targets
@@ -24,8 +24,8 @@ from toolkit.mix import publish
 from toolkit.records import identity
 from toolkit.storage.paths import BOOKKEEPING, absolute, exists, is_folder, join
 from toolkit.text.languages.labels import code_of, tag_of
-from toolkit.validate import reader
-from toolkit.validate.reader import Finding, Node, check_files, extract_of, kind_of, nodes, read, text_of
+from toolkit.validate import croissant_reader
+from toolkit.validate.croissant_reader import Finding, Node, check_files, extract_of, kind_of, nodes, read, text_of
 
 Describe = Callable[[Dataset | str, About, int | None], Facts]
 """Returns the facts about a dataset, or an output by its folder; the last argument limits the rows of each file."""
@@ -57,7 +57,7 @@ def check(
         results, present = list(_check_ours(path, document, describe, datasets, first)), None
     else:
         results, present = check_files(path, document, first, data=data)
-    return [*map(Finding, findings), *results, *reader.check(path, document, present, first, data=data)]
+    return [*map(Finding, findings), *results, *croissant_reader.check(path, document, present, first, data=data)]
 
 
 def _is_ours(path: str, document: Node) -> bool:

@@ -17,7 +17,7 @@ import msgspec
 from toolkit.data.documents import BAD_ROW
 from toolkit.describe.about import as_list
 from toolkit.describe.croissant import REQUIRED
-from toolkit.describe.records import matching
+from toolkit.describe.record_types import matching
 from toolkit.distribution import missing_extra
 from toolkit.errors import DataError, ToolkitError
 from toolkit.ingest.formats.croissant import first_line, quiet
