@@ -52,7 +52,8 @@ def set_up_malloc() -> None:
     Settings of the user stay. With an arena for each thread, memory that a thread has freed serves no other: a fifth of
     the memory of plans over very many shards, whose records several threads read. A block of rows takes some arrays of
     1 MB. If their memory went back to the system after each block, as glibc does by itself, the next block would get
-    new pages: a third of the CPU of finding and decoding texts. Allocators of other systems stay as they are.
+    new pages, which took a quarter of the CPU of reading and decoding texts alone. Allocators of other systems stay as
+    they are.
     """
     import ctypes
 
