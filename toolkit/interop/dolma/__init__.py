@@ -96,8 +96,8 @@ def check(source: ConfigNode, command: str) -> None:
     """Raise ConfigError for a configuration of another command of Dolma's."""
     value = source.value
     if isinstance(value, dict) and not (command == "dedup" and "dedupe" in value):
-        for key in value.keys() & SECTIONS.keys():
-            if not value.keys() & OURS:
+        for key in value:
+            if key in SECTIONS and not value.keys() & OURS:
                 raise source.error(
                     (key,), f"expected a configuration that runs here, got one of Dolma's: {SECTIONS[key]}"
                 )
