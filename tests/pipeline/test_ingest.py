@@ -3,13 +3,16 @@
 import base64
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.pipeline.conftest import Project, document, read_rows, strays, tree, write_rows
+from toolkit.ingest import inputs
 from toolkit.storage.compression import zstd
+from toolkit.storage.freshness import stored_xxh3
 
 LINE = "a line that is long enough to stay: " + "x" * 80
 
@@ -608,6 +611,28 @@ def test_unchanged_inputs_are_skipped_and_changed_ones_redone(project: Project) 
     changed = [p.name for p, time in times.items() if p.stat().st_mtime_ns != time]
     assert changed == ["b.jsonl.gz"]
     assert project.shard("j/b.jsonl.gz")[0]["id"] == "B"
+
+
+@pytest.mark.parametrize("options", [{}, {"pack": "1 MB"}], ids=["alone", "pack"])
+def test_a_touched_input_is_read_once_more_and_then_known(
+    project: Project, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [write_rows(project.root / "in" / name, [{"id": name, "text": "t"}]) for name in ("a.jsonl", "b.jsonl")]
+    project.ingest(jsonl(project.root / "in" / "*", **options))
+    read: list[str] = []
+
+    def digest(path: str) -> str:
+        read.append(path)
+        return stored_xxh3(path)
+
+    monkeypatch.setattr(inputs, "stored_xxh3", digest)
+    for expected in ([*map(str, paths)], []):
+        if expected:
+            for path in paths:
+                os.utime(path, (1, 1))
+        assert project.ok("ingest", "--json").json["skipped"] == 2
+        assert sorted(read) == expected
+        read.clear()
 
 
 def test_other_settings_over_an_old_shard_are_refused_with_the_difference(project: Project) -> None:

@@ -6,6 +6,7 @@
 
 import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -137,7 +138,8 @@ def input_state(
     if not has_same_inputs(work, record):
         return State("stale", f"{_CHANGED}: it has other inputs")
     stat_by_path = dict(zip((file.path for file in work.files), stats, strict=True))
-    if not files_state(_inputs(work, record), quick=quick, stat=stat_by_path.get).is_done:
+    of_inputs = files_state(_inputs(work, record), quick=quick, stat=stat_by_path.get)
+    if not of_inputs.is_done:
         folder = next((file.path for file in work.files if not file.selected and stat(file.path) is None), "")
         return State(
             "stale",
@@ -147,7 +149,8 @@ def input_state(
         return State("stale", "rules count on types that its documents were not held against")
     if not _tolerates(work, record):
         return State("stale", "its bad items were treated otherwise")
-    return _documents_state(work, record, quick=quick)
+    result = _documents_state(work, record, quick=quick)
+    return of_inputs if result.is_done else result
 
 
 _OTHER_PAGES = "other pages are selected now"
@@ -231,12 +234,25 @@ def record_with_settings(work: InputToIngest) -> InputRecord | None:
     return record if record is not None and record.settings == settings_of(work.entry) else None
 
 
-def with_entry(work: InputToIngest, record: InputRecord) -> InputRecord:
-    """Return the record of a finished input with its present entry."""
+def as_of_now(
+    work: InputToIngest, record: InputRecord, stamps: Mapping[str, str] = MappingProxyType({})
+) -> InputRecord:
+    """Return the record of a finished input with present entry and stamps.
+
+    Args:
+        work: Input.
+        record: Record of it.
+        stamps: Stamps by path, where they are others than in the record.
+    """
     entry, limit = work.entry.name, work.entry.settings().max_rejected
-    if (record.entry, record.max_rejected) == (entry, limit):
+    if (record.entry, record.max_rejected) == (entry, limit) and not stamps:
         return record
-    return msgspec.structs.replace(record, entry=entry, max_rejected=limit)
+    inputs = [
+        msgspec.structs.replace(was, stamp=stamps.get(file.path, was.stamp))
+        for file, was in zip(work.files, record.inputs, strict=False)  # of one file, there are none
+    ]
+    stamp = stamps.get(work.path, record.stamp) if not inputs else record.stamp
+    return msgspec.structs.replace(record, entry=entry, max_rejected=limit, stamp=stamp, inputs=inputs)
 
 
 def note_deletion(work: InputToIngest, record: InputRecord) -> None:

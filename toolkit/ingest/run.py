@@ -27,7 +27,7 @@ from toolkit.ingest.ingest_config import settings_of, settings_of_set
 from toolkit.ingest.input_rows.input_bytes import DownloadCache, InputBytes, sweep
 from toolkit.ingest.input_rows.rows import ENCODER, OutputRow
 from toolkit.ingest.input_rows.sources import Sources
-from toolkit.ingest.inputs import has_same_inputs, input_state, with_entry
+from toolkit.ingest.inputs import as_of_now, has_same_inputs, input_state
 from toolkit.ingest.plan import InputToIngest, listed_stats
 from toolkit.ingest.reader import Rejects
 from toolkit.records import ingested, left_out, sets, takedown
@@ -108,7 +108,7 @@ def cached_outcome(work: InputToIngest) -> IngestedInput | None:
     That is none of which an attempt has not ended.
     """
     record = ingested.load(work.dataset, work.key) if store_of(work.path).can_list and not _keep(work) else None
-    if record is None or with_entry(work, record) is not record:
+    if record is None or as_of_now(work, record) is not record:
         return None
     is_done = input_state(work, record, listed_stats(work.files), quick=True).is_done
     return outcome_of(record, skipped=True) if is_done else None
@@ -136,9 +136,9 @@ def ingest_input(
     start = time.perf_counter()
     stats = _current_stats(work)
     record, damaged = ingested.load_told(work.dataset, work.key)
-    if record is not None and input_state(work, record, stats).is_done:
+    if record is not None and (state := input_state(work, record, stats)).is_done:
         Sources(work, stats, _keep(work), None).discard()
-        if (updated := with_entry(work, record)) is not record:
+        if (updated := as_of_now(work, record, state.stamps)) is not record:
             ingested.save(work.dataset, work.key, updated)
         report(record.rows, 0)
         return outcome_of(record, skipped=True)
