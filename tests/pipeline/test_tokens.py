@@ -181,7 +181,7 @@ def test_shards_whose_outputs_would_have_one_name_are_refused(project: Project) 
 def test_a_shard_whose_name_is_none_of_an_output_is_refused_before_work_begins(project: Project, name: str) -> None:
     lay_out(project, "pbin", layout="inputs")
     (project.documents / "a" / "1.jsonl.gz").rename(project.documents / "a" / f"{name}.jsonl.gz")
-    message = f"{name}.jsonl.gz: expected a label of at most 100 letters, digits, _ . - and inner spaces"
+    message = f"{name}.jsonl.gz: expected a label of letters, digits, _ . - and inner spaces, at most 100, "
     project("mix").fails(2, "`layout: inputs`: ", message)
     assert not project.out.exists()
 

@@ -275,10 +275,12 @@ def check(context: Context, settings: MixSettings, planned: Mapping[str, records
         external = external_sets(stream, will_be)
         if external and (context.share or (is_own and context.has("ingest"))):
             continue  # files that are not there yet may have other keys; shares read their own files only
-        source = context.source_of(stream.dataset, context.mine(stream.dataset) if external else [])
-        contents, unreadable = source.external(external)
-        if not unreadable:  # or else the mix says what it cannot read
-            to_be(context, settings, stream, will_be, contents)
+        contents: Mapping[str, list[ExternalContent]] = {}
+        if external:
+            contents, unreadable = context.source_of(stream.dataset, stream.dataset.shards()).external(external)
+            if unreadable:
+                continue  # the mix says what it cannot read
+        to_be(context, settings, stream, will_be, contents)
 
 
 def to_be(

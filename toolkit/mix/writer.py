@@ -509,8 +509,8 @@ def check_label(label: str) -> str:
     """
     if not _LABEL.fullmatch(label):
         raise DataError(
-            "expected a label of at most 100 letters, digits, _ . - and inner spaces that begins with one of the first "
-            f"two, got {label!r}"
+            "expected a label of letters, digits, _ . - and inner spaces, at most 100, that begins with one of the "
+            f"first two, got {label!r}"
         )
     return label
 

@@ -146,12 +146,15 @@ def sign_shard(work: ShardToSign, report: Report) -> ShardDone:
     whole = _joined(work, todo)
     if indexed or whole.sets:
         indexed, digests = inputs_of(whole, learn=True)
+    before = stat(whole.path)
     with Signing(work, todo) as signing:
         with ExitStack() as stack:
             index = indexed or stack.enter_context(indexing(dataset, shard, work.max_document_bytes))
             for block in _blocks(signing, index, report, stack):
                 signing.add(*block)
         signing.finish()
+    if indexed:
+        version_read(whole.path, before, indexed.content)
     state_of_all = index.state if isinstance(index, Indexing) else index
     signing.record(state_of_all, digests)
     return ShardDone(shard=shard, documents=state_of_all.rows, written=todo)
@@ -174,7 +177,7 @@ def _blocks(signing: "Signing", index: ShardState | Indexing, report: Report, st
         DataError: if documents or attributes are not what they should be, or not what was indexed.
     """
     whole, first = signing.whole, 0
-    joiner, before = Joiner(whole, signing.keys, late=True), stat(whole.path)
+    joiner = Joiner(whole, signing.keys, late=True)
     if isinstance(index, Indexing):
         for block in in_blocks(index.lines, index.lines.stored):
             rows, texts = _rows_to_index(block)
@@ -208,7 +211,6 @@ def _blocks(signing: "Signing", index: ShardState | Indexing, report: Report, st
             lines.number += len(documents)
             position(len(documents))
         row_index.check_content(whole.dataset, whole.shard, index, lines.content)
-    version_read(whole.path, before, index.content)
 
 
 class _PlainRow(LateRow, forbid_unknown_fields=True):
