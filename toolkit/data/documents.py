@@ -494,6 +494,11 @@ def lone_surrogate(line: bytes) -> str:
     return next((match[1].decode(errors="replace") for match in _LONE.finditer(line) if match[1]), "")
 
 
+def without_lone_surrogates(data: bytes) -> bytes:
+    """Return JSON with U+FFFD in place of escaped halves of surrogate pairs."""
+    return _LONE.sub(lambda match: rb"\ufffd" if match[1] else match[0], data)
+
+
 def _place_in(text: str) -> tuple[int, int]:
     """Return the byte range around an error of msgspec. It is at the end if the error has no place."""
     match = re.search(r"\(byte (\d+)\)", text)

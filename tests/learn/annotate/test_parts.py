@@ -13,6 +13,7 @@ from toolkit.errors import ConfigError
 from toolkit.learn.annotate import annotate_config, answers as stored
 from toolkit.learn.annotate.answers import Answer, AnswerCache
 from toolkit.learn.annotate.ledger import RateLimiter
+from toolkit.learn.annotate.outcomes import reply_of
 from toolkit.learn.annotate.prompt import (
     EXCERPT,
     LabelForm,
@@ -201,3 +202,13 @@ def test_requests_are_spread_over_a_minute() -> None:
         begun.append(now[0])
         limits.add_answer(20)
     assert begun == pytest.approx([0, 3, 6, 9, 12])  # a second for the request, two for the answer
+
+
+@pytest.mark.parametrize(
+    ("escaped", "text"),
+    [(rb"\ud83d", "\N{REPLACEMENT CHARACTER}"), (rb"\ud83d\ude00", "\N{GRINNING FACE}"), (rb"\\ud83d", r"\ud83d")],
+)
+def test_an_answer_that_ends_within_an_emoji_is_an_answer(escaped: bytes, text: str) -> None:
+    """It would be paid for again with each retry."""
+    reply = reply_of(200, {}, b'{"choices": [{"message": {"content": "score: 3 %s"}}]}' % escaped)
+    assert [choice.text for choice in reply.choices] == [f"score: 3 {text}"]

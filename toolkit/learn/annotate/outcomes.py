@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from toolkit.data.documents import without_lone_surrogates
 from toolkit.learn.annotate.answers import Status
 from toolkit.storage.addresses import redact_text
 from toolkit.storage.retrying import retry_after
@@ -180,7 +181,7 @@ def reply_of(status: int, headers: Mapping[str, str], body: bytes, seconds: floa
     if not 200 <= status < 300:
         raise _refusal(status, headers, body)
     try:
-        content = msgspec.json.decode(body)
+        content = msgspec.json.decode(without_lone_surrogates(body))  # an answer may be cut off within an emoji
     except (ValueError, RecursionError) as error:  # bytes that are not UTF-8 are no error of msgspec
         raise NoReply("reply", f"expected a reply in JSON, got: {error}: {_excerpt(body)}") from None
     content = content if isinstance(content, dict) else {}
