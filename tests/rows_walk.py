@@ -24,8 +24,14 @@ STATIONS = {
     ("toolkit.source", "resolve_sets"): "sets",
     ("toolkit.mix.join", "joint_blocks"): "rows",
 }
-CARRIED = ("toolkit.execution", "toolkit.session", "toolkit.stages.tasks", "toolkit.api.arguments")
-"""What carries commands and tasks out, whatever these are."""
+CARRIED = (
+    "toolkit.execution",
+    "toolkit.session",
+    "toolkit.stages.tasks",
+    "toolkit.storage.record_log",
+    "toolkit.api.arguments",
+)
+"""What carries commands and tasks out, or keeps what is derived from records, whatever these are."""
 
 
 class Walk:
