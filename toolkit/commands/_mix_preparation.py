@@ -274,7 +274,7 @@ def check(context: Context, settings: MixSettings, planned: Mapping[str, records
         will_be = planned if is_own else {}
         external = external_sets(stream, will_be)
         if external and (context.share or (is_own and context.has("ingest"))):
-            continue  # files that are not there yet may have other keys; shares read their own files only
+            continue  # files to come may have other keys; a share would read those of all others, too
         contents: Mapping[str, list[ExternalContent]] = {}
         if external:
             contents, unreadable = context.source_of(stream.dataset, stream.dataset.shards()).external(external)
