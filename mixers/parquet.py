@@ -6,7 +6,7 @@ read without being told the types.
 
 import functools
 import re
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from typing import IO, Any, Literal, Self
 
 import msgspec
@@ -224,27 +224,40 @@ class Parquet(Labelling, Writer):
         return pa.schema([own.pop(field.name, field) for field in _fixed_schema()] + list(own.values()))
 
     def read_file(self, path: str) -> Iterator[tuple[Document, str | None]]:
+        for batch in self.read_columns(path, ("id", "source", "text", "metadata", "label")):
+            for row in arrow_rows(batch):
+                metadata = msgspec.Raw((row["metadata"] or "null").encode())
+                yield (
+                    Document(row["text"], id=row["id"] or "", source=row["source"] or "", metadata=metadata),
+                    row["label"],
+                )
+
+    def read_columns(self, path: str, names: Sequence[str]) -> Iterator[Any]:
         self.check_installed()
         import pyarrow as pa
 
         row = 0
         try:
             with open_parquet(path) as file:
-                names = _texts(file.schema_arrow)
-                text = next((name for name in _TEXTS if name in names), None)
+                present = _texts(file.schema_arrow)
+                text = next((name for name in _TEXTS if name in present), None)
                 if text is None:
                     got = ", ".join(file.schema_arrow.names)
                     raise DataError(f"expected a column `text` or `content` of texts, got {got}; rename one", path=path)
-                names |= {name for name in ("id", "metadata") if name in file.schema_arrow.names}
-                columns = [text, *(name for name in ("id", "source", "label", "metadata") if name in names)]
-                for values in (values for batch in _batches(file, columns) for values in arrow_rows(batch)):
-                    row += 1
-                    if values[text] is None:
-                        raise DataError(f"expected a text in {text!r}, got null", path=path, line=row)
-                    metadata = _object(values.get("metadata"))
-                    id, source = values.get("id"), values.get("source") or ""
-                    id = "" if id is None else str(id)
-                    yield Document(values[text], id=id, source=source, metadata=metadata), values.get("label")
+                present |= {name for name in ("id", "metadata") if name in file.schema_arrow.names}
+                stored = {name: text if name == "text" else name for name in names if name == "text" or name in present}
+                for batch in _batches(file, list(stored.values())):
+                    columns = [
+                        _field(batch.select([stored[name]]), name)
+                        if name in stored
+                        else pa.nulls(len(batch), pa.string())
+                        for name in names
+                    ]
+                    if "text" in stored and (nulls := columns[names.index("text")]).null_count:
+                        row += nulls.is_null().index(True).as_py()
+                        raise DataError(f"expected a text in {text!r}, got null", path=path, line=row + 1)
+                    yield pa.RecordBatch.from_arrays(columns, list(names))
+                    row += len(batch)
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"expected a sound Parquet file, got damage: {error}", path=path, line=row + 1) from None
 
@@ -307,11 +320,28 @@ def _texts(schema: Any) -> set[str]:
     return {field.name for field in schema if any(kind(field.type) for kind in kinds)}
 
 
-def _object(text: Any) -> msgspec.Raw:
-    """Return metadata as an object's JSON, else null. External files may have other values."""
-    if not isinstance(text, str):
-        return msgspec.Raw(_ENCODER.encode(text if isinstance(text, dict) else None))
-    return msgspec.Raw((text if text and text.startswith("{") else "null").encode())
+def _field(column: Any, name: str) -> Any:
+    """Return the values of a field of documents as texts.
+
+    Args:
+        column: Record batch with the column alone.
+        name: Name of the field.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    (values,) = column.columns
+    if not _texts(column.schema):
+        objects = [value for row in arrow_rows(column) for value in row.values()]
+        if name == "metadata":
+            texts = [_ENCODER.encode(value).decode() if isinstance(value, dict) else None for value in objects]
+        else:
+            texts = [None if value is None else str(value) for value in objects]
+        return arrow_array(texts, pa.large_string())
+    values.validate(full=True)  # a text that is no UTF-8 is damage
+    if name == "metadata":  # external files may have other values
+        return pc.if_else(pc.starts_with(values, "{"), values, pa.scalar(None, values.type))
+    return values
 
 
 def _checked(attributes: msgspec.Raw) -> msgspec.Raw:

@@ -13,6 +13,7 @@ from tests.pipeline.conftest import Project, attributes, document, read_rows, wr
 from tests.sql.conftest import Query
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
+from toolkit.errors import DataError
 from toolkit.inspect.targets import Format
 from toolkit.session import Session
 from toolkit.sql import streams, views
@@ -233,6 +234,32 @@ def test_an_output_without_ids_has_none(tmp_path: Path) -> None:
     view = of_parts(listed, faults, Session())
     with Database({"output": lambda: view}, faults, memory=1 << 30, threads=1) as session:
         assert list(session.execute("SELECT id, source, chars FROM output").rows()) == [(None, None, 1)]
+
+
+def test_tables_have_the_values_of_their_documents(tmp_path: Path) -> None:
+    """Columns of other types than ours, a column that is missing, and texts that are wrong."""
+    path = tmp_path / "t.parquet"
+    table = {"content": ["x\ny", "é"], "id": [7, None], "metadata": [{"at": 0.5, "n": None}, None]}
+    pq.write_table(pa.table(table), path)
+
+    def rows(sql: str) -> list[Any]:
+        faults, listed = Faults(), Parts([File("t.parquet", str(path), Format("parquet", {}), None, 2)], {}, 1 << 20)
+        with Database({"output": lambda: of_parts(listed, faults, Session())}, faults, memory=1 << 30, threads=1) as db:
+            return list(db.execute(sql).rows())
+
+    assert rows("SELECT part, row, label, id, source, chars, text, metadata FROM output") == [
+        ("t.parquet", 1, None, "7", None, 3, "x\ny", '{"at":0.5,"n":null}'),
+        ("t.parquet", 2, None, None, None, 1, "é", None),
+    ]
+    assert rows("SELECT count(*) FROM output") == [(2,)]
+    pq.write_table(pa.table({"text": ["x", None, "y"]}), path)
+    with pytest.raises(DataError, match="expected a text in 'text', got null") as error:
+        rows("SELECT max(text) FROM output")
+    assert error.value.line == 2
+    not_utf8 = pa.StringArray.from_buffers(2, *pa.array([b"x", b"\xff"]).buffers()[1:])
+    pq.write_table(pa.table({"text": not_utf8}), path)
+    with pytest.raises(DataError, match="Invalid UTF8"):
+        rows("SELECT max(text) FROM output")
 
 
 def test_an_output_alone_and_files_of_others(small: Project) -> None:

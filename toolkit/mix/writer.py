@@ -400,6 +400,22 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
             f"{path}: expected a format that reads its own files, got {type(self).__name__}, which has no `read_file`"
         )
 
+    def read_columns(self, path: str, names: Sequence[str]) -> Iterator[Any] | None:
+        """Return the documents of a file as record batches of pyarrow.
+
+        Args:
+            path: Path of the file.
+            names: Columns to read, in order: of ``id``, ``source``, ``text``, ``label`` (strings), and ``metadata``
+                (JSON objects). A value is null where the document has none.
+
+        Returns:
+            None for a format that has no such reader: then `read_file` is called.
+
+        Raises:
+            DataError: if the file is damaged.
+        """
+        return None
+
     def has_json_lines(self) -> bool:
         """Return True if lines of output are JSON objects."""
         return self.CONCATENATES and self.read(iter(()), 0) is None

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from toolkit.data import schema
 from toolkit.data.documents import BAD_ROW, NO_ATTRIBUTES, Document
@@ -335,19 +336,43 @@ class _PartsStream(ScanStream):
             message = f"expected the part of {file.size:,} bytes that the manifest describes, got {got}; mix again"
             raise DataError(message, path=file.path)
         writer = file.format.writer() if file.format else None
+        number = 0
+        fields = columns.intersection(OWN) - {"part", "row", "chars"} | ({"text"} if "chars" in columns else set())
+        if writer and not self._types and (tables := writer.read_columns(file.path, [*(fields or {"id"})])) is not None:
+            for table in tables:
+                yield self._of_table(file.name, table, number, columns)
+                number += len(table)
+            self._check_count(file, number)
+            return
         file_types = types_of(writer, self._parts.types)
         used = [name for name in file_types if _column(name) in columns or (name == "label" and "label" in columns)]
         documents = iter(
             FileDocuments(file.path, writer, self._parts.limit, {name: {""} for name in used}, self._parts.types)
         )
-        number = 0
         texts = bool(columns & {"text", "chars"})
         while rows := _next_rows(documents, texts):
             yield self._arrays(file, rows, number, columns, used)
             number += len(rows)
+        self._check_count(file, number)
+
+    def _check_count(self, file: File, number: int) -> None:
         if file.documents is not None and number != file.documents:
             message = f"expected {file.documents:,} documents, as the manifest says, got {number:,}; mix again"
             raise DataError(message, path=file.path)
+
+    def _of_table(self, part: str, table: pa.RecordBatch, number: int, columns: frozenset[str]) -> dict[str, Any]:
+        """Return the columns of a record batch of documents."""
+        results = dict(zip(table.schema.names, table.columns, strict=True))
+        results |= {
+            name: pc.if_else(pc.equal(results[name], ""), None, results[name])
+            for name in ("id", "source")
+            if name in results
+        }
+        results["part"] = pa.nulls(len(table), pa.string()).fill_null(part)
+        results["row"] = pa.array(range(number + 1, number + 1 + len(table)), pa.int64())
+        if "chars" in columns:
+            results["chars"] = pc.utf8_length(results["text"])
+        return {name: results[name].cast(self.schema.field(name).type) for name in columns}
 
     def _arrays(
         self,

@@ -217,7 +217,7 @@ def _is_stored(type_: Any) -> bool:
     import pyarrow.parquet as pq
 
     try:
-        pq.write_table(pa.table({"c": arrow_array([None], type_)}), pa.BufferOutputStream())
+        pq.write_table(pa.table({"c": pa.nulls(1, type_)}), pa.BufferOutputStream())
     except (pa.ArrowException, NotImplementedError, TypeError):
         return False
     return not re.search("interval|union|run_end|extension", str(type_))
@@ -238,7 +238,7 @@ def arrow_array(values: list[Any], type_: Any) -> Any:
 
 
 def _of_buffers(values: list[Any], type_: Any) -> Any:
-    """Return an array of texts, numbers, booleans or lists of these; None for others.
+    """Return an array of texts, numbers, booleans, lists or objects; None for others.
 
     `pyarrow.array` takes longer, and imports pandas where it is installed.
     """
@@ -254,6 +254,10 @@ def _of_buffers(values: list[Any], type_: Any) -> Any:
         inner = [item for value in values for item in value or ()]
         children = [_of_buffers(inner, type_.value_type)]
         offsets, data = np.cumsum([0, *(len(value or ()) for value in values)]), []
+    elif is_.is_struct(type_) and kinds <= {dict}:
+        rows = [value or {} for value in values]
+        children = [_of_buffers([row.get(field.name) for row in rows], field.type) for field in type_]
+        offsets, data = None, []
     elif is_.is_boolean(type_) and kinds <= {bool}:
         offsets, data = None, [np.packbits(np.array([value or False for value in values], bool), bitorder="little")]
     elif (type_ == pa.int64() and kinds <= {int}) or (type_ == pa.float64() and kinds <= {float}):
@@ -264,8 +268,10 @@ def _of_buffers(values: list[Any], type_: Any) -> Any:
         offsets, data = None, [numbers]
     else:
         return None
+    if any(child is None for child in children):
+        return None
     if offsets is not None:
-        if any(child is None for child in children) or (not is_.is_large_string(type_) and offsets[-1] >= 1 << 31):
+        if not is_.is_large_string(type_) and offsets[-1] >= 1 << 31:
             return None
         data = [offsets.astype(np.int64 if is_.is_large_string(type_) else np.int32), *data]
     valid = np.packbits([value is not None for value in values], bitorder="little") if None in values else None
