@@ -93,6 +93,15 @@ def test_a_page_that_crashes_an_extractor_costs_that_page_and_is_named(project: 
     assert "ValueError: no such page" in kept[2]["message"]
 
 
+def test_an_extractor_that_fails_on_every_page_fails_its_entry(project: Project) -> None:
+    entry = fragile(project, "raise", "segfault", on_error="skip")
+    message = "expected texts of pages, got none: the extractor failed on all 2: 2 lost.crash; `on_error: skip` keeps"
+    project.ingest(entry).fails(1, message, "w.warc.gz")
+    project.ingest(entry).fails(1, message)
+    project.tag(length_0="length").fails(1, message)
+    project.ingest({**entry, "max_rejected": 1}).succeeds()
+
+
 def test_an_extractor_that_changes_makes_other_documents(project: Project) -> None:
     entry = fragile(project, "one")
     assert project.ingest(entry).code == 0

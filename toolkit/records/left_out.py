@@ -278,6 +278,10 @@ _KINDS = ("rejected.", "lost.", "record.", "status.", "content_type.", "content_
 _NO_ITEMS = ("content_type.missing",)
 """Names of counts, each item under one of them; all others say something of items that are counted already."""
 
+LOST = ("lost.crash", "lost.timeout")
+_EXTRACTED = ("documents", "trim", "no_text")
+"""Names of counts of the pages that an extractor fails on, and of those that it reads."""
+
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of an input in a run; its fields are those of `InputRecord`."""
@@ -292,11 +296,11 @@ Judged = InputRecord | Tally
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry with too many rejected items.
+    """An entry with too many rejected items, or without any readable page.
 
     Attributes:
         entry: Name of the entry.
-        read: Number of items of all its inputs.
+        read: Number of items of all its inputs; of pages, if the extractor fails on every page.
         rejected: Number of bad items.
         reasons: Number of bad items for each reason.
         max_rejected: Share that it tolerates.
@@ -312,6 +316,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in self.reasons.items())
+        if any(reason in LOST for reason in self.reasons):
+            return (
+                f"{self.entry}: expected texts of pages, got none: the extractor failed on all {self.read:,}: {reasons};"
+                f" `on_error: skip` keeps each error in {self.file}. Correct the extractor and run `toolkit ingest "
+                "--overwrite`, or set `max_rejected: 1` and run `toolkit ingest` again"
+            )
         return (
             f"{self.entry}: expected at most {100 * self.max_rejected:g} % of the items to be rejected "
             f"(`max_rejected: {self.max_rejected:g}`), got {self.rejected:,} of {self.read:,} "
@@ -363,10 +373,14 @@ class _Items:
     def __init__(self, limit: float) -> None:
         self.read, self.limit = 0, limit
         self.reasons: Counter[str] = Counter()
+        self.lost: Counter[str] = Counter()
+        self.is_extracted = False
         self.worst = (0, "")
 
     def add(self, tally: Judged) -> None:
         reasons = _reasons(tally)
+        self.lost.update({name: tally.counts[name] for name in LOST if name in tally.counts})
+        self.is_extracted |= any(tally.counts.get(name) for name in _EXTRACTED)
         self.read += read_items(tally.counts)
         self.limit = min(self.limit, tally.max_rejected)
         self.reasons.update(reasons)
@@ -374,14 +388,17 @@ class _Items:
             self.worst = min(self.worst, (-bad, tally.rejects))
 
     def judged(self, name: str, bookkeeping: str) -> Verdict | None:
-        bad = self.reasons.total()
-        if not bad or bad <= self.limit * self.read or (self.read < JUDGED and bad < self.read):
+        bad, read, reasons = self.reasons.total(), self.read, self.reasons
+        if self.lost and not self.is_extracted and self.limit < 1:
+            bad = read = self.lost.total()
+            reasons = self.lost
+        elif not bad or bad <= self.limit * read or (read < JUDGED and bad < read):
             return None
         return Verdict(
             entry=name or "inputs of an earlier version",
-            read=self.read,
+            read=read,
             rejected=bad,
-            reasons=_ordered(self.reasons),
+            reasons=_ordered(reasons),
             max_rejected=self.limit,
             file=join(bookkeeping, self.worst[1] or "rejects"),
         )
