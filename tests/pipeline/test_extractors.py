@@ -98,7 +98,8 @@ def test_an_extractor_that_fails_on_every_page_fails_its_entry(project: Project)
     message = "expected texts of pages, got none: the extractor failed on all 2: 2 lost.crash; `on_error: skip` keeps"
     project.ingest(entry).fails(1, message, "w.warc.gz")
     project.ingest(entry).fails(1, message)
-    project.tag(length_0="length").fails(1, message)
+    project.config["tag"] = {"length-0": "length"}
+    project("tag").fails(1, message)
     project.ingest({**entry, "max_rejected": 1}).succeeds()
 
 

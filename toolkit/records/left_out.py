@@ -318,9 +318,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in self.reasons.items())
         if any(reason in LOST for reason in self.reasons):
             return (
-                f"{self.entry}: expected texts of pages, got none: the extractor failed on all {self.read:,}: {reasons};"
-                f" `on_error: skip` keeps each error in {self.file}. Correct the extractor and run `toolkit ingest "
-                "--overwrite`, or set `max_rejected: 1` and run `toolkit ingest` again"
+                f"{self.entry}: expected texts of pages, got none: the extractor failed on all {self.read:,}: "
+                f"{reasons}; `on_error: skip` keeps each error in {self.file}. Correct the extractor and run "
+                "`toolkit ingest --overwrite`, or set `max_rejected: 1` and run `toolkit ingest` again"
             )
         return (
             f"{self.entry}: expected at most {100 * self.max_rejected:g} % of the items to be rejected "
