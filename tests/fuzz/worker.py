@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import fasttext
 import numpy as np
 
 from tests.fuzz import bases
@@ -18,6 +19,7 @@ from tests.fuzz.guards import Guards
 from tests.fuzz.mutants import mutant
 from toolkit.errors import ConfigError
 from toolkit.text.fasttext import model as fasttext_model, model_file
+from toolkit.text.fasttext.arrays import SEPARATORS
 from toolkit.text.line_table import PADDING, LineTable
 
 TEXTS = [
@@ -75,11 +77,11 @@ def ours(path: str, guards: Guards) -> dict[str, Any]:
 
 
 def library(path: str) -> dict[str, Any]:
-    """What the fastText library makes of a file that we accept, by the way that is taken where nothing is compiled."""
-    contents = model_file.read(path)
-    model = fasttext_model._Library(contents)
-    labels, probs = model(LineTable.of(["\n".join(TEXTS)]), k=K, threshold=0.0)
-    return {"said": _said(contents.labels, labels, probs)}
+    """What the fastText library makes of a file that we accept."""
+    model, k = fasttext.load_model(path), min(K, len(model_file.read(path).labels))
+    texts = [text.encode().strip(SEPARATORS).decode() for text in TEXTS]
+    results = [model.f.predict(text + "\n", k, 0.0, "strict") if text else [] for text in texts]
+    return {"said": [[(label, prob) for prob, label in result] for result in results]}
 
 
 def _said(names: list[str], labels: Any, probs: Any) -> Labels:

@@ -4,9 +4,8 @@ import functools
 import itertools
 import os
 import re
-import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -16,7 +15,6 @@ from toolkit.lazy_numpy import np
 from toolkit.storage import Stat, models
 from toolkit.storage.models import is_known
 from toolkit.storage.paths import stat
-from toolkit.storage.stores.local.scratch import open_scratch, scratch
 from toolkit.text.batch import Column
 from toolkit.text.fasttext.labelled import PREFIX
 from toolkit.text.kernels.compiling import compiled
@@ -205,19 +203,18 @@ class FastTextModel:
 
         contents = contents or model_file.read(path)
         self.labels = [label.removeprefix(PREFIX) for label in contents.labels]
-        result: _Predictor
         try:
-            result = _Compiled(contents)
-            result(LineTable.of([""]), k=1, threshold=0.0)
+            self._predict = _Compiled(contents)
+            self._predict(LineTable.of([""]), k=1, threshold=0.0)
         except ToolkitError:
             raise
         except MemoryError:
             raise ConfigError(f"{path}: expected a fastText model that memory has room for, got a larger one") from None
         except Exception as error:  # numba is missing, or has no code for this machine
-            why = f"{type(error).__name__}: {error}"
-            print(f"{path}: predicted by the fastText library, several times slower: {why}", file=sys.stderr)
-            result = _Library(contents)
-        self._predict = result
+            raise ConfigError(
+                f"{path}: expected predictions that numba compiles, got {type(error).__name__}: {error}; try "
+                "`pip install --force-reinstall numba`. The fastText library is no substitute: its last digits differ"
+            ) from None
 
     def predict(self, texts: Sequence[str], *, k: int = 1, threshold: float = 0.0) -> list[list[Prediction]]:
         r"""Return the best labels of each text, without ``__label__``, best first.
@@ -252,13 +249,9 @@ class FastTextModel:
         return LinePredictions(self.labels, numbers[:, 0], probs[:, 0], bounds)
 
 
-class _Predictor(Protocol):
+class _Compiled:
     """Predicts labels of lines, best first: numbers (-1 for none) and probabilities, (lines, k)."""
 
-    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> tuple[Array, Array]: ...
-
-
-class _Compiled:
     def __init__(self, contents: "Contents") -> None:
         from toolkit.text.fasttext import arrays
 
@@ -270,47 +263,9 @@ class _Compiled:
         self._contents.check_unchanged()
         model, n = self._model, len(lines.starts)
         k = min(k, model.labels)
-        labels, probs = _none_found(n, k)
+        labels, probs = np.full((n, k), -1, dtype=np.int32), np.zeros((n, k), dtype=np.float32)
         arrays.predict(model, lines, n, arrays.Best(k, threshold, labels, probs), arrays.Scratch.of(model))
         return labels, probs
-
-
-class _Library:
-    """The fastText library, on a copy of the checked bytes.
-
-    The file itself may have changed since.
-    """
-
-    def __init__(self, contents: "Contents") -> None:
-        import fasttext
-
-        with scratch() as folder:
-            path = os.path.join(folder, "model.bin")
-            try:
-                with open_scratch(path) as copy:
-                    copy.write(contents.data)
-                self._model = fasttext.load_model(path)
-            except (OSError, ValueError, MemoryError, RuntimeError) as error:
-                message = f"expected a model that the fastText library can load, got {type(error).__name__}: {error}"
-                raise ConfigError(f"{contents.path}: {message}") from None
-        self._numbers = {label: i for i, label in enumerate(contents.labels)}
-
-    def __call__(self, lines: LineTable, *, k: int, threshold: float) -> tuple[Array, Array]:
-        from toolkit.text.fasttext.arrays import SEPARATORS
-
-        k = min(k, len(self._numbers))
-        labels, probs = _none_found(len(lines.starts), k)
-        utf8 = lines.utf8.tobytes()
-        for i, (start, end) in enumerate(zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)):
-            if line := utf8[start:end].strip(SEPARATORS):
-                result = self._model.f.predict(line.decode() + "\n", k, threshold, "strict")
-                for j, (prob, label) in enumerate(result):
-                    labels[i, j], probs[i, j] = self._numbers[label], prob
-        return labels, probs
-
-
-def _none_found(lines: int, k: int) -> tuple[Array, Array]:
-    return np.full((lines, k), -1, dtype=np.int32), np.zeros((lines, k), dtype=np.float32)
 
 
 def _without_nul(lines: LineTable) -> LineTable:
