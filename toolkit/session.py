@@ -233,6 +233,8 @@ class InSession(Generic[P, A, T]):
         if session.id == self.part.id:
             session.learn(self.part)
         else:
+            inputs = session.inputs  # with that of the task, which unpickling it has registered
             _current.set(session := Session.of(self.part))
+            session.inputs.update(inputs)
         value = self.function(payload, report)
         return TaskAnswer(value, frozenset(session.hosts - self.part.hosts))

@@ -25,6 +25,7 @@ from toolkit.errors import ConfigError
 from toolkit.execution.executors import Task
 from toolkit.execution.executors.ray import Ray, RaySettings
 from toolkit.execution.node import DriverState, TaskReply, UnfitNode, driver_state, run_remote, version
+from toolkit.ingest.plan import InputFile
 from toolkit.session import InSession, Session, current
 from toolkit.storage.addresses import redact_url, reveal_url
 from toolkit.storage.retrying import note_answer
@@ -226,6 +227,20 @@ def test_the_state_of_a_command_travels_with_its_tasks_alone(monkeypatch: pytest
     assert current().id == session.id, "the process keeps the session for the next task"
     assert current().options == StorageOptions(region="eu")
     assert (current().roots, current().hosts) == ({}, {"a.host"})
+
+
+def path_of_input(payload: InputFile, report: Any) -> str:
+    return reveal_url(payload.path)
+
+
+def test_the_first_task_in_a_process_has_the_whole_address_of_its_input() -> None:
+    with Session().bound():
+        address = f"https://me:{SECRET}@h/x"
+        shown = redact_url(address, carry=False)
+        task = Task(shown, InputFile(path=shown, relative="x", key="x", address=address))
+        given, sent = driver_state(), pickle.dumps((InSession(current().part(), path_of_input), task))
+    for _ in range(2):
+        assert pickle.loads(pickle.loads(run_remote(given, sent)).result).value.value == address
 
 
 def test_credentials_of_a_node_are_not_mixed_with_those_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
