@@ -294,7 +294,7 @@ def _estimated(estimate: requests.RequestEstimate, annotator: Annotator) -> dict
 # --- as a stage -------------------------------------------------------------------------------------------------------
 
 
-def _progress(look: Look) -> Iterator[Progress | None]:
+def _progress(look: Look) -> Iterator[Progress]:
     context = look.context
     try:
         plans = sections.annotations(context)
@@ -310,7 +310,7 @@ def _progress(look: Look) -> Iterator[Progress | None]:
                 msgspec.structs.replace(
                     one, tables=[*one.tables, _spent(spent)], data={**one.data, "spent": msgspec.to_builtins(spent)}
                 )
-                if one and spent.attempts
+                if spent.attempts
                 else one
             )
 

@@ -36,14 +36,14 @@ from toolkit.records.origins import Origin
 from toolkit.stages.context import Context, Outcome, with_share
 from toolkit.stages.disk_quota import DOCUMENT, FILES, NO_DISK, DiskEstimate, DiskUse, EstimateOf, text_of
 from toolkit.stages.set_state import state_of
-from toolkit.stages.stage import BATCH, Checked, Declaration, Look, Progress
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.stages.tasks import skip_finished
 from toolkit.storage import freshness
 from toolkit.storage.addresses import reveal_url
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import absolute, exists, size_of, work_folder
 from toolkit.storage.store import note_roots
-from toolkit.storage.threads import batches_of
+from toolkit.storage.threads import results_of
 
 if TYPE_CHECKING:
     from toolkit.commands._mix_previews import SampleChoice
@@ -420,13 +420,13 @@ Mixes = Callable[[Context], Mapping[str, Context]]
 """The contexts of mixes in a configuration, by name."""
 
 
-def progress(look: Look, mixes: Mixes = sections.mix_and_editions) -> Iterator[Progress | None]:
+def progress(look: Look, mixes: Mixes = sections.mix_and_editions) -> Iterator[Progress]:
     """Yield the progress of mixes and their publication."""
     for name, context in mixes(look.context).items():
         yield from _progress(look, name, sections.mix(context))
 
 
-def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress | None]:
+def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress]:
     published: publish.Published = look.published[name]
     reason = settings.needs_all_shards
     by_stream = {stream.name: _works(look, settings, stream) for stream in settings.streams}
@@ -438,7 +438,7 @@ def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress
         try:
             if why := stale.get(work.stream.name):
                 raise why
-            documents, attributes = _inputs(look, work)
+            documents, attributes = _inputs(work)
         except ToolkitError as error:
             return str(error), False
         if published.has(work, (documents, attributes)):
@@ -452,11 +452,9 @@ def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress
         return "made from something that has changed" if published.knows(work) else "not begun", False
 
     causes, published_count = dict[str, str](), sum(look.deleted.values())
-    for batch in batches_of(cause, listed, BATCH):
-        for work, (why, is_in) in batch:
-            causes[work.key] = why
-            published_count += is_in
-        yield None
+    for work, (why, is_in) in results_of(cause, listed):
+        causes[work.key] = why
+        published_count += is_in
     if None in by_stream.values() and not causes and not look.deleted:
         yield Progress(name, unknown="there are no documents yet; run `toolkit ingest`")
         return
@@ -505,17 +503,17 @@ def _works(look: Look, settings: MixSettings, stream: Stream) -> Iterator[bindin
     return (msgspec.structs.replace(template, shard=shard) for shard in shards)
 
 
-def _inputs(look: Look, work: bindings.ShardToMix) -> tuple[str, dict[str, str]]:
+def _inputs(work: bindings.ShardToMix) -> tuple[str, dict[str, str]]:
     """Return the content digests of a shard's inputs, from records alone.
 
     Raises:
         ToolkitError: if they are not known, or not what they should be.
     """
-    shard = look.sets_of(work.dataset, work.shard)
-    if shard.documents is None:
+    shard = sets.ShardSets.now(work.dataset, work.shard)
+    if shard.version is None:
         raise DataError("its documents are not indexed, or have changed")
     for joined in work.sets:
-        if joined.ours and shard[joined.set].state().is_done:
+        if shard.finished(joined.set) or (joined.ours and shard[joined.set].state().is_done):
             continue
         if not exists(work.attributes_of(joined)):
             raise DataError(f"it has no attributes {joined.set}")
@@ -524,7 +522,7 @@ def _inputs(look: Look, work: bindings.ShardToMix) -> tuple[str, dict[str, str]]
         if joined.ours and shard[joined.set].record is None:
             command = sets.command_of(work.dataset, joined.set)
             raise DataError(f"its attributes {joined.set} are not complete; run `toolkit {command}`")
-    return shard.documents.content, join.digests_of(work, shard)
+    return shard.version[0], join.digests_of(work, shard)
 
 
 def looked(look: Look, mixes: Mixes = sections.mix_and_editions) -> str:

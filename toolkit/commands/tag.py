@@ -20,12 +20,12 @@ from toolkit.errors import ConfigError, ToolkitError, amount, short
 from toolkit.execution.grouped import shard_tasks
 from toolkit.ingest import ingest_config
 from toolkit.records.failures import FailureRecords
-from toolkit.records.sets import SetSchema, ShardSets, finished_shards, is_recorded
+from toolkit.records.sets import SetSchema, ShardSets, is_recorded
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
 from toolkit.stages.disk_quota import ATTRIBUTES, FILES, DiskUse
-from toolkit.stages.stage import BATCH, Checked, Declaration, Look, Progress
+from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.stages.tasks import skip_finished
-from toolkit.storage.threads import batches_of
+from toolkit.storage.threads import results_of
 from toolkit.tag import run as tagging, schema_check
 from toolkit.tag.execution import work_done
 from toolkit.tag.plan import Plan
@@ -144,13 +144,11 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         schema_check.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
         with dataset.listing_cache(tagging.sets_of(plan)):
             sizes = dataset.sizes()
-            contents = finished_shards(dataset)
             todo, finished = skip_finished(
                 works,
                 tagging.as_it_was,
                 failure_records,
                 lambda work: sizes.get(work.shard),
-                lambda work, outcome: contents.put(work.shard, outcome.contents),
             )
             tasks = shard_tasks(todo, sizes=sizes)
             sizes.clear()
@@ -293,7 +291,7 @@ def _excerpt(text: str) -> str:
 # --- as a stage -------------------------------------------------------------------------------------------------------
 
 
-def progress(look: Look, command: str, plan: Plan | None = None) -> Iterator[Progress | None]:
+def progress(look: Look, command: str, plan: Plan | None = None) -> Iterator[Progress]:
     """Yield the progress of a plan's sets.
 
     By default the plan is that of the section.
@@ -313,12 +311,9 @@ def progress(look: Look, command: str, plan: Plan | None = None) -> Iterator[Pro
         return
 
     def todo(shard: str) -> list[str]:
-        return tagging.outdated(msgspec.structs.replace(whole, shard=shard), look.sets_of(dataset, shard))
+        return tagging.outdated(msgspec.structs.replace(whole, shard=shard), ShardSets.now(dataset, shard))
 
-    unfinished = dict[str, list[str]]()
-    for batch in batches_of(todo, shards, BATCH):
-        unfinished |= {shard: sets for shard, sets in batch if sets}
-        yield None
+    unfinished = {shard: sets for shard, sets in results_of(todo, shards) if sets}
     removed = sorted(look.deleted.keys() - {*shards}) if look.deleted else []
     worked = work_done(plan, dataset, [*shards, *removed] if removed else shards)
     for name in plan.sets:

@@ -44,10 +44,10 @@ from toolkit.errors import DataError
 from toolkit.lazy_numpy import np
 from toolkit.storage import Stat, ephemeral, freshness
 from toolkit.storage.compression import compression_of
-from toolkit.storage.freshness import Artifact, FileRecord
+from toolkit.storage.freshness import Artifact, FileRecord, Version
 from toolkit.storage.json_files import json_digest, load
 from toolkit.storage.outputs import HEAD, Output, OutputBatch, RowOutput, write_file
-from toolkit.storage.paths import exists, join, remove, stat
+from toolkit.storage.paths import exists, join, listed_stat, remove, stat
 from toolkit.storage.reading import Lines, open_stored, version_read
 from toolkit.storage.record_log import Group
 from toolkit.storage.threads import for_each
@@ -359,6 +359,35 @@ def current(dataset: Dataset, shard: str) -> ShardState | None:
         return [documents, FileRecord(base + ".bin", indexed.rows * _ROW.size)]
 
     return record if freshness.state(record, settings=reader_of(dataset), files=files).is_done else None
+
+
+class _Brief(Version, frozen=True, kw_only=True, gc=False):
+    """The fields of a `ShardState` to compare with files."""
+
+    version: int
+    rows: int
+    reader: str = ""
+
+    @property
+    def made_with(self) -> tuple[int, str]:
+        return self.version, self.reader
+
+
+def unchanged(dataset: Dataset) -> Iterator[tuple[str, tuple[str, int]]] | None:
+    """Return the current shards, each with content digest and rows, sorted; None without listings."""
+    documents, indexes = listed_stat(dataset.documents), listed_stat(join(dataset.bookkeeping, "rows"))
+    if documents is None or indexes is None:
+        return None
+
+    def files(shard: str, record: _Brief) -> list[FileRecord]:
+        return [record.file(dataset.file_of(shard))]
+
+    def is_indexed(shard: str, record: _Brief) -> bool:
+        return freshness.files_state([FileRecord(shard + ".bin", record.rows * _ROW.size)], stat=indexes).is_done
+
+    records = record_logs.of(dataset).briefly(record_logs.ROWS, _Brief)
+    current = freshness.unchanged(records, documents, files, settings=(VERSION, reader_of(dataset)))
+    return ((shard, (record.content, record.rows)) for shard, record in current if is_indexed(shard, record))
 
 
 def check_content(dataset: Dataset, shard: str, state: ShardState, content: str | None) -> None:

@@ -50,14 +50,12 @@ class ShardDone(ConfigStruct):
         documents: Number of its documents.
         written: Names of what was written of it; none if all was up to date.
         rows: Number of rows that were made, if that is not the number of documents.
-        contents: Content digests by set, and of the documents by the empty name, of what is known to be up to date.
     """
 
     shard: str
     documents: int
     written: list[str] = []
     rows: int = 0
-    contents: dict[str, str] = {}
 
 
 class Finished:

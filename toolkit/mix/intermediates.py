@@ -217,10 +217,10 @@ def looking(settings: MixSettings) -> Iterator[None]:
 def inputs_now(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
     """Return the content digests of documents and attributes; None if they are faulty."""
     shard = ShardSets.now(work.dataset, work.shard)
-    if shard.content is None:
+    if shard.version is None:
         return None
     try:
-        return shard.content, digests_of(work, shard)
+        return shard.version[0], digests_of(work, shard)
     except DataError:
         return None
 

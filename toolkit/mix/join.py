@@ -111,7 +111,7 @@ def digests_of(work: JoinedShard, shard: ShardSets, *, learn: bool = False) -> d
     digests = {}
     for joined in work.sets:
         try:
-            digests[joined.set] = shard.contents.get(joined.set) or shard[joined.set].content(learn=learn)
+            digests[joined.set] = shard.finished(joined.set) or shard[joined.set].content(learn=learn)
         except StaleError:
             raise
         except DataError:

@@ -6,8 +6,9 @@
                                      of aligned values, written before its first shard
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from threading import RLock
 from typing import Any, Self, cast
 
 import msgspec
@@ -19,11 +20,22 @@ from toolkit.data.record_logs import place_in_set
 from toolkit.data.row_index import ShardState
 from toolkit.errors import AlignmentError, DataError, StaleError
 from toolkit.records import external_sets
-from toolkit.storage.freshness import DONE, Artifact, FileRecord, State, files_state, state, stored_xxh3
+from toolkit.storage import Stat
+from toolkit.storage.freshness import (
+    DONE,
+    Artifact,
+    FileRecord,
+    State,
+    Version,
+    files_state,
+    state,
+    stored_xxh3,
+    unchanged,
+)
 from toolkit.storage.json_files import load_strictly, save
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.packed_rows import PackedMap
-from toolkit.storage.paths import exists, join, read_once, stat, stat_each
+from toolkit.storage.paths import exists, join, listed_stat, read_once, stat, stat_each
 from toolkit.storage.record_log import Group, RecordKey
 
 
@@ -286,6 +298,89 @@ def changed_input(aligned: Aligned) -> str:
 NOT_INDEXED = State("stale", "its documents are not indexed, or have changed")
 
 
+class _Content(msgspec.Struct, frozen=True, gc=False):
+    content: str
+
+
+class _Brief(Artifact, frozen=True, kw_only=True):
+    """The fields of a `ShardRecord` to compare with inputs and files."""
+
+    input: _Content
+    settings: msgspec.Raw
+    reads: dict[str, str]
+    output: Version
+
+    @property
+    def lineage(self) -> dict[str, str]:
+        return {"": self.input.content, **self.reads}
+
+
+Items = Iterator[tuple[str, tuple[str, int]]]
+"""Shards with their content digests, and a number: in a set, of the settings; of documents, of the rows."""
+
+
+class FinishedShards:
+    """The up-to-date shards of a dataset, made with any settings.
+
+    One pass over records and listing of a set finds them, when the first is asked for. All others must be inspected one
+    by one: they may be out of date, have no listing, or differ in a stamp alone.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset, self._lock = dataset, RLock()
+        self._columns: dict[str, PackedMap[tuple[str, int]]] = {}
+        self._made_with: list[tuple[Any, Collection[str]]] = []
+
+    def get(self, set_name: str, shard: str) -> tuple[str, int] | None:
+        """Return content digest and number of a shard in a set; the documents have no name."""
+        column = self._columns.get(set_name) or self._find(set_name)
+        return column.get(shard) if column else None
+
+    def content(
+        self, set_name: str, shard: str, settings: Mapping[str, Any] | None = None, reads: Iterable[str] | None = None
+    ) -> str | None:
+        """Return the content digest of a shard in a set; None if its settings, or the sets that it reads, differ."""
+        if (item := self.get(set_name, shard)) and (settings is not None or reads is not None):
+            made_with, made_of = self._made_with[item[1]]
+            if (settings is not None and settings != made_with) or (reads is not None and {*reads} != made_of):
+                return None
+        return item and item[0]
+
+    def _find(self, set_name: str) -> PackedMap[tuple[str, int]] | None:
+        with self._lock:
+            if set_name not in self._columns:
+                items = self._in_set(set_name) if set_name else row_index.unchanged(self._dataset)
+                if items is None:
+                    return None
+                self._columns[set_name] = PackedMap(tuple[str, int], items)
+            return self._columns[set_name]
+
+    def _in_set(self, set_name: str) -> Items | None:
+        if load_schema(self._dataset, set_name) is None:
+            return external_sets.unchanged(self._dataset, set_name)
+        stat = listed_stat(join(self._dataset.attributes, set_name))
+        return self._made_by_us(set_name, stat) if stat else None
+
+    def _made_by_us(self, set_name: str, stat: Callable[[str], Stat | None]) -> Items:
+        numbers = dict[tuple[bytes, tuple[str, ...]], int]()
+
+        def inputs(shard: str, record: _Brief) -> list[tuple[str, str | None]]:
+            return [(name, self.content(name, shard)) for name in ("", *record.reads)]
+
+        records = record_logs.of(self._dataset).briefly(place_in_set(set_name, "")[0], _Brief)
+        for shard, record in unchanged(records, stat, lambda shard, record: [record.output.file(shard)], inputs):
+            key = bytes(record.settings), (*record.reads,)
+            if key not in numbers:
+                numbers[key] = len(self._made_with)
+                self._made_with.append((msgspec.json.decode(record.settings), record.reads.keys()))
+            yield shard, (record.output.content, numbers[key])
+
+
+def finished_shards(dataset: Dataset) -> FinishedShards:
+    """Return the up-to-date shards of a dataset; they are kept until records are written or read anew."""
+    return record_logs.of(dataset).derived(FinishedShards, lambda: FinishedShards(dataset))
+
+
 class ShardSets:
     """The attributes of a shard in all sets, each inspected once.
 
@@ -293,48 +388,47 @@ class ShardSets:
         dataset: Dataset of the shard.
         shard: Shard of the dataset.
         documents: Current documents; None if unknown.
-        contents: Content digests of sets that are known to be up to date; with them, of the documents by the empty
-            name.
+        finished: Shards of the dataset that are up to date; None to inspect this one.
     """
 
     def __init__(
-        self, dataset: Dataset, shard: str, documents: ShardState | None, contents: Mapping[str, str] | None = None
+        self, dataset: Dataset, shard: str, documents: ShardState | None, finished: FinishedShards | None = None
     ) -> None:
-        self.dataset, self.shard, self._documents = dataset, shard, documents
-        self.contents = dict(contents or {})
+        self.dataset, self.shard, self._documents, self._finished = dataset, shard, documents, finished
+        self.contents = dict[str, str]()
         self._attributes: dict[str, ShardAttributes] = {}
 
     @classmethod
     def now(cls, dataset: Dataset, shard: str) -> Self:
-        """Return the sets of a shard as it is now; what another stage has found is not looked at again."""
-        contents = finished_shards(dataset).get(shard)
-        return cls(dataset, shard, None if contents else row_index.current(dataset, shard), contents)
+        """Return the sets of a shard as it is now."""
+        finished = finished_shards(dataset)
+        return cls(dataset, shard, None if finished.get("", shard) else row_index.current(dataset, shard), finished)
 
     @property
     def documents(self) -> ShardState | None:
         """Return the current documents; None if unknown."""
-        if self._documents is None and "" in self.contents:
+        if self._documents is None and self._finished and self._finished.get("", self.shard):
             self._documents = row_index.recorded(self.dataset, self.shard)
         return self._documents
 
     @property
-    def content(self) -> str | None:
-        """Return the content digest of the documents; None if unknown."""
-        return self.contents.get("") or (self.documents.content if self.documents else None)
+    def version(self) -> tuple[str, int] | None:
+        """Return content digest and number of the documents; None if unknown."""
+        item, documents = self._finished and self._finished.get("", self.shard), self._documents
+        return item or ((documents.content, documents.rows) if documents else None)
+
+    def finished(
+        self, set_name: str, settings: Mapping[str, Any] | None = None, reads: Iterable[str] | None = None
+    ) -> str | None:
+        """Return `FinishedShards.content`, or the result of `ShardAttributes.state`."""
+        content = self._finished and self._finished.content(set_name, self.shard, settings, reads)
+        return content or (self.contents.get(set_name) if settings is None and reads is None else None)
 
     def __getitem__(self, set_name: str) -> "ShardAttributes":
         """Return the attributes in a set."""
         if set_name not in self._attributes:
             self._attributes[set_name] = ShardAttributes(self.dataset, set_name, self.shard, self.documents, self)
         return self._attributes[set_name]
-
-
-def finished_shards(dataset: Dataset) -> PackedMap[dict[str, str]]:
-    """Return the `ShardDone.contents` of up-to-date shards.
-
-    They are kept until records are written or read anew.
-    """
-    return record_logs.of(dataset).derived(finished_shards, lambda: PackedMap(dict[str, str]))
 
 
 @dataclass(frozen=True)
@@ -387,8 +481,6 @@ class ShardAttributes:
             quick: Argument of `toolkit.storage.freshness.state`.
             learn: True if the record is to learn another stamp; those who only look write nothing.
         """
-        if settings is None and reads is None and self._finished_content:
-            return DONE
         record = self.record
         if record and self.documents is None:
             return NOT_INDEXED
@@ -400,10 +492,6 @@ class ShardAttributes:
         if record and self.shard_sets and result is DONE:  # with these settings, and so with those of the record
             self.shard_sets.contents[self.set] = record.output.content
         return result
-
-    @property
-    def _finished_content(self) -> str | None:
-        return self.shard_sets.contents.get(self.set) if self.shard_sets else None
 
     def inputs(self, reads: Iterable[str], *, quick: bool = False) -> Iterator[tuple[str, str | None]]:
         """Yield the digests of the documents and of the sets, for `toolkit.storage.freshness.state`."""
@@ -418,6 +506,8 @@ class ShardAttributes:
         Raises:
             DataError: if there is no such file of an external set, or it is not one of attributes.
         """
+        if finished := self.shard_sets and self.shard_sets.finished(self.set):
+            return finished
         if load_schema(self.dataset, self.set) is None:
             look = external_sets.seen_now if quick else external_sets.look_at
             contents = look(self.dataset, self.set, self.shard)
@@ -437,7 +527,7 @@ class ShardAttributes:
             StaleError: if they were made from other documents, or other attributes, than there are now.
             DataError: if there is no such file, or it is not the one that its record describes.
         """
-        if finished := self._finished_content:
+        if finished := self.shard_sets and self.shard_sets.finished(self.set):
             return finished
         if load_schema(self.dataset, self.set) is None:
             return external_sets.look_at(self.dataset, self.set, self.shard).content

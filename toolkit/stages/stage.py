@@ -1,6 +1,5 @@
 """Defines stages: their declaration, progress, open work, and checks before a run."""
 
-import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -177,8 +176,7 @@ class Declaration:
 
     Attributes:
         kind: Kind of the stage.
-        progress: Function that yields the progress of each output, and None between batches of shards (see
-            `BATCH`); it writes nothing.
+        progress: Function that yields the progress of each output; it writes nothing.
         check: Function that compares its section with sections before it and with the disk, adds its sets, and returns
             the plan of the section. Raises ConfigError, and writes nothing.
         look: Function that reads the section; returns the folder of the stage's records, and adds to the `Look`.
@@ -189,7 +187,7 @@ class Declaration:
     """
 
     kind: Kind
-    progress: Callable[["Look"], Iterable[Progress | None]]
+    progress: Callable[["Look"], Iterable[Progress]]
     check: Callable[[Context, Checked], Any]
     look: Callable[["Look"], str] = attrgetter("context.dataset.bookkeeping")
     check_settings: Callable[[Context, Collection[str]], None] = lambda context, names: None
@@ -226,9 +224,6 @@ def check(context: Context) -> Checked:
     return result
 
 
-BATCH = 4096
-"""Shards that a stage inspects, by `batches_of`, before it yields None and the next one does."""
-
 NOT_BEGUN = "not begun"
 """Why a shard is not done that was never made."""
 
@@ -260,7 +255,6 @@ class Look:
             except ConfigError as error:
                 self.faults += [] if str(error) in self.faults else [str(error)]
         self.deleted: dict[str, bool] = {}
-        self.sets_of = functools.lru_cache(2 * BATCH)(records.ShardSets.now)
         self._shards: dict[Dataset, list[str]] = {}
 
     @contextmanager
@@ -274,23 +268,10 @@ class Look:
             yield
 
     def progress(self) -> Iterator[tuple[str, Kind, list[Progress]]]:
-        """Yield name, kind and progress of each stage.
-
-        After each batch of a stage, those after it inspect a batch, too: most likely the same shards.
-        """
-        stages, first = self.context.stages, dict[str, Progress]()
-        at_work = {name: iter(stages[name].progress(self)) for name in stages if name in self.folders}
-        for name, stage in stages.items():
-            if name not in self.folders:
-                yield name, stage.kind, [Progress(name, unknown="its section has an error, see below")]
-                continue
-            rest, items = at_work.pop(name), [first[name]] if name in first else []
-            for item in rest:
-                items += [item] if item else []
-                for other in at_work if item is None else ():
-                    if other not in first and (ahead := next(at_work[other], None)):
-                        first[other] = ahead
-            yield name, stage.kind, items
+        """Yield name, kind and progress of each stage."""
+        for name, stage in self.context.stages.items():
+            broken = Progress(name, unknown="its section has an error, see below")
+            yield name, stage.kind, [*stage.progress(self)] if name in self.folders else [broken]
 
     def shards(self, dataset: Dataset) -> list[str]:
         """Return the shards of the run's share; none if all were mixed and deleted."""

@@ -6,7 +6,8 @@ and, where only a stamp differs, by digest; inputs by digest; settings by value.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
@@ -65,6 +66,18 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
         return getattr(self, "settings", None)
 
 
+class Version(Artifact, frozen=True, kw_only=True, gc=False):
+    """The fields of a record about a file to compare with it."""
+
+    size: int
+    stamp: str
+    content: str
+
+    def file(self, path: str) -> FileRecord:
+        """Return the file."""
+        return FileRecord(path, self.size, self.stamp)
+
+
 class Derived(Artifact, frozen=True, kw_only=True):
     """Base of the records of artifacts with many inputs; `made_of` is a digest of all of them."""
 
@@ -115,6 +128,7 @@ def state(
     *,
     begun: bool = False,
     quick: bool = False,
+    stat: Callable[[str], Stat | None] = stat,
 ) -> State:
     """Return the state of an artifact: the only answer to whether work is done.
 
@@ -126,12 +140,13 @@ def state(
         files: Function that returns the files of a record.
         begun: True if an attempt has begun and not ended.
         quick: True if nothing is to be read: a file with another stamp counts as another file.
+        stat: Argument of `files_state`.
     """
     if record is None:
         return INTERRUPTED if begun else MISSING
     if settings is not None and record.made_with != settings:
         return State("stale", "it was made with other settings")
-    current = files_state(files(record) if files else (), quick=quick)
+    current = files_state(files(record) if files else (), quick=quick, stat=stat)
     if not current.is_done or inputs is None:
         return current
     lineage = dict(record.lineage)
@@ -142,6 +157,20 @@ def state(
     except DataError as error:
         return State("stale", str(error), error=error)
     return State("stale", f"it was made of {min(lineage)}, too", min(lineage)) if lineage else current
+
+
+def unchanged(
+    records: Iterable[tuple[str, R]],
+    stat: Callable[[str], Stat | None],
+    files: Callable[[str, R], Iterable[FileRecord]],
+    inputs: Callable[[str, R], Iterable[tuple[str, str | None]]] = lambda name, record: (),
+    settings: Any = None,
+) -> Iterator[tuple[str, R]]:
+    """Yield the records of finished artifacts, with their names; read nothing. Arguments as of `state`."""
+    for name, record in records:
+        now = inputs(name, record) or None
+        if state(record, now, settings, partial(files, name), quick=True, stat=stat).is_done:
+            yield name, record
 
 
 def files_state(

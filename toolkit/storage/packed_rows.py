@@ -1,10 +1,9 @@
 """Lists of a million rows, packed in memory."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
-from itertools import chain
-from operator import itemgetter
+from itertools import chain, islice
 from typing import Generic, TypeVar
 
 import msgspec
@@ -48,38 +47,30 @@ class PackedRows(Generic[T]):
 
     def __getitem__(self, place: int) -> T:
         block, number = divmod(range(len(self))[place], PACKED)
-        return self.block(block)[number]
-
-    def block(self, number: int) -> list[T]:
-        """Return the rows of a block, `PACKED` ones; the last may have fewer."""
-        return self._recent(number) if number < len(self._blocks) else self._loose
+        return (self._recent(block) if block < len(self._blocks) else self._loose)[number]
 
 
 class PackedMap(Generic[T]):
-    """Values by key, in compressed blocks; keys are put in order.
+    """Values by key, in compressed blocks.
 
     Args:
         type_: Type of a value.
+        items: Keys and values, sorted by key.
     """
 
-    def __init__(self, type_: type[T]) -> None:
-        self._rows = PackedRows(tuple[str, type_])  # type: ignore[valid-type]
-        self._firsts, self._last = list[str](), ""
-
-    def put(self, key: str, value: T) -> None:
-        """Put a value; one whose key is not behind the last key is left out."""
-        if key > self._last:
-            self._firsts += [] if len(self._rows) % PACKED else [key]
-            self._rows.append((key, value))
-            self._last = key
+    def __init__(self, type_: type[T], items: Iterable[tuple[str, T]]) -> None:
+        self._firsts, self._blocks, rest = list[str](), list[bytes](), iter(items)
+        decoder = msgspec.msgpack.Decoder(dict[str, type_])  # type: ignore[valid-type]
+        self._recent = lru_cache(2)(partial(_unpacked, decoder, self._blocks))
+        while block := dict(islice(rest, PACKED)):
+            self._firsts.append(next(iter(block)))
+            self._blocks.append(compress_fast(msgspec.msgpack.encode(block)))
 
     def get(self, key: str) -> T | None:
         number = bisect_right(self._firsts, key) - 1
-        rows = self._rows.block(number) if number >= 0 else []
-        place = bisect_left(rows, key, key=itemgetter(0))
-        return rows[place][1] if rows[place : place + 1] and rows[place][0] == key else None
+        return self._recent(number).get(key) if number >= 0 else None
 
 
-def _unpacked(decoder: "msgspec.msgpack.Decoder[list[T]]", blocks: list[bytes], number: int) -> list[T]:
+def _unpacked(decoder: "msgspec.msgpack.Decoder[T]", blocks: list[bytes], number: int) -> T:
     """Return the rows of a block. No method, because a cache of one keeps its object until garbage is collected."""
     return decoder.decode(decompress(blocks[number], "gzip-fast"))

@@ -34,6 +34,14 @@ def stat(path: str) -> Stat | None:
     return store_of(path).stat(path)
 
 
+def listed_stat(folder: str) -> Callable[[str], Stat | None] | None:
+    """Return `stat` of names below a folder; None if the store would need a request for each."""
+    if listing := _blocks().listings.get(folder.rstrip("/") + "/"):
+        return listing().stat
+    store = store_of(folder)
+    return (lambda name: store.stat(join(folder, name))) if store.is_local else None
+
+
 def stat_each(paths: Sequence[str]) -> list[Stat | None]:
     """Return `stat` of files; those from afar are asked for several at a time."""
     return for_each(stat, paths)

@@ -378,6 +378,17 @@ class RecordLog:
         """Yield the keys and records of a kind, sorted by key; records are JSON."""
         return ((entry.key, entry.record) for entry in self._state.of(kind) if entry.record is not None)
 
+    def briefly(self, kind: str, type_: type[T]) -> Iterator[tuple[str, T]]:
+        """Yield keys and records of a kind, sorted by key; damaged ones are left out.
+
+        Args:
+            kind: Kind of the records.
+            type_: Type with some of their fields.
+        """
+        for key, record in self.items(kind):
+            with suppress(*_BAD):
+                yield key, decode(record, type_)
+
     def entries(self, places: Iterable[RecordKey]) -> list[LogEntry]:
         """Return the entries of these places, for a worker to replace."""
         return [entry for place in places if (entry := self._state.get(place))]
@@ -385,7 +396,7 @@ class RecordLog:
     def derived(self, key: Hashable, derive: Callable[[], T]) -> T:
         """Return a value derived from the records; it is derived once until others are written."""
         if key not in self._derived:
-            self._derived[key] = derive()
+            self._derived.setdefault(key, derive())
         return cast("T", self._derived[key])
 
     # --- writing ------------------------------------------------------------------------------------------------------

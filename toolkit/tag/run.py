@@ -68,8 +68,10 @@ def outdated(work: ShardToTag, shard: sets.ShardSets, *, quick: bool = False, le
     """Return the sets of the plan to make for a shard; `quick` and `learn` as of `ShardAttributes.state`."""
     todo: list[str] = []
     for name, reads in _reads_of(work.plan).items():
-        state = shard[name].state
-        if not reads.isdisjoint(todo) or not state(work.settings[name], reads, quick=quick, learn=learn).is_done:
+        settings = work.settings[name]
+        if reads.isdisjoint(todo) and shard.finished(name, settings, reads):
+            continue
+        if not reads.isdisjoint(todo) or not shard[name].state(settings, reads, quick=quick, learn=learn).is_done:
             todo.append(name)
     return todo
 
@@ -95,12 +97,11 @@ def as_it_was(work: ShardToTag) -> ShardDone | None:
 
     Nothing is read but these, and nothing written.
     """
-    dataset, shard = work.dataset, work.shard
-    shard_sets = sets.ShardSets.now(dataset, shard)
-    state = shard_sets.documents
-    if state is None or outdated(work, shard_sets, quick=True):
+    shard_sets = sets.ShardSets.now(work.dataset, work.shard)
+    version = shard_sets.version
+    if version is None or outdated(work, shard_sets, quick=True):
         return None
-    return ShardDone(shard=shard, documents=state.rows, contents={"": state.content, **shard_sets.contents})
+    return ShardDone(shard=work.shard, documents=version[1])
 
 
 def tag_shard(work: ShardToTag, report: Report, group: Group | None = None) -> ShardDone:
