@@ -362,16 +362,17 @@ class Argument(msgspec.Struct, frozen=True):
         return self.spec.metavar or "|".join(self.choices) or self.field.upper()
 
 
-def arguments(options: type[Options]) -> list[Argument]:
+@functools.cache
+def arguments(options: type[Options]) -> tuple[Argument, ...]:
     """Return the arguments: configuration and words, own options, shared ones."""
     hints = get_type_hints(options, include_extras=True)
     fields, texts = {field.name: field for field in msgspec.structs.fields(options)}, attributes_of(options)
-    arguments = [
+    results = [
         _argument(fields[name], spec, hints[name], texts.get(name, ""))
         for name in dict.fromkeys(name for class_ in options.__mro__ for name in inspect.get_annotations(class_))
         for spec in getattr(hints[name], "__metadata__", ())
     ]
-    return sorted(arguments, key=lambda item: (item.field != "config", not isinstance(item.spec, Words)))
+    return tuple(sorted(results, key=lambda item: (item.field != "config", not isinstance(item.spec, Words))))
 
 
 def _argument(field: msgspec.structs.FieldInfo, spec: Flag | Words, hint: Any, text: str) -> Argument:
