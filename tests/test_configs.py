@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, Run
+from tests.marks import slow
 from toolkit.config import settings as config
 
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
@@ -35,7 +36,15 @@ def test_the_first_line_says_what_it_is(path: Path) -> None:
     assert len(first) > 30
 
 
-@pytest.mark.parametrize("path", [path for path in CONFIGS if path.stem not in NO_WET], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=pytest.mark.slow if path.stem == "dolma-3-like" else ())
+        for path in CONFIGS
+        if path.stem not in NO_WET
+    ],
+    ids=lambda path: path.stem,
+)
 def test_it_runs_on_the_sample(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, sample: list[Path]
 ) -> None:
@@ -62,7 +71,7 @@ def test_it_runs_on_the_sample(
     assert set(json.loads(again.out)["written"].values()) == {0}, "nothing has changed"
 
 
-@pytest.mark.parametrize("name", SECOND)
+@pytest.mark.parametrize("name", ["c4-lines", "fineweb-minhash", *slow("c4-sentences", "refinedweb-dedup")])
 def test_a_second_step_takes_documents_as_the_first_writes_them(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, sample: list[Path]
 ) -> None:

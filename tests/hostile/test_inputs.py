@@ -17,6 +17,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings, strategies as st
 
+from tests.marks import slow
 from tests.pipeline.conftest import Project, document, read_rows, write_rows
 from tests.pipeline.test_ingest import INFO, record, rejects, wet
 from toolkit.data.documents import MAX_NESTING, DocumentRow, is_nested_too_deeply
@@ -315,7 +316,7 @@ def files(draw: st.DrawFn) -> tuple[str, bytes]:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("skip", [True, False])
+@pytest.mark.parametrize("skip", [True, *slow(False)])
 @given(file=files())
 @example(file=("", b"\xef\xbb\xbf" + GOOD % 1))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

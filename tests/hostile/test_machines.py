@@ -336,6 +336,7 @@ def test_what_an_input_holds_misleads_no_terminal(hostile: Bench) -> None:
         check(run(hostile, column, "ingest.0.on_error=error", before=state), how)
 
 
+@pytest.mark.slow
 def test_names_of_files_mislead_no_terminal(hostile: Bench, tmp_path: Path) -> None:
     column = next(column for column in COLUMNS if column.name == "ingest")
     state = inputs()

@@ -4,11 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import slow
 from tests.oracles.__main__ import names, oracle
 from tests.oracles.frame import by_id, cases, compare, recorded, write_pages
 
+RECORDED = {name for name in names() if recorded(name).exists()}
+THOROUGH = {"fineweb-2", "gopher"}
+"""Oracles of many languages, and of taggers that another oracle has."""
 
-@pytest.mark.parametrize("name", [name for name in names() if recorded(name).exists()])
+
+@pytest.mark.parametrize("name", [*sorted(RECORDED - THOROUGH), *slow(*sorted(THOROUGH))])
 def test_verdicts_are_the_peers(name: str, tmp_path: Path) -> None:
     sample = cases(name)
     assert any(case.verdict.kept for case in sample)

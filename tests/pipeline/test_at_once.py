@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
+from tests.marks import slow
 from tests.pipeline.conftest import Project, write_rows
 from toolkit.execution import leases
 from toolkit.mix import intermediates, publish
@@ -152,7 +153,7 @@ def _arguments(command: str, project: Project) -> list[str]:
     return ["-c", str(project.yaml)] if command in ("tag", "dedup") else [str(project.data / "documents")]
 
 
-@pytest.mark.parametrize("forgets", [False, True])
+@pytest.mark.parametrize("forgets", [True, *slow(False)])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_documents_that_are_written_again_as_they_are_fail_nothing(
     command: str, forgets: bool, project: Project, meanwhile: Callable[[Callable[[Path], None]], None]

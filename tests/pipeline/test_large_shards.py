@@ -506,8 +506,11 @@ SIMULATED, TWO, THREE = (3, False), (2, True), (3, True)
 
 
 def ways(names: Iterable[str], *, real: str, later: str) -> list[Any]:
-    """Each with simulated processes; one with real ones, and some (`later`) where slow tests are run."""
-    found = [pytest.param(name, *SIMULATED, id=f"{name}-simulated") for name in names]
+    """Each with simulated processes, a half of them in slow tests; one with real ones, and some (`later`) there."""
+    found = [
+        pytest.param(name, *SIMULATED, id=f"{name}-simulated", marks=SLOW if number % 2 else ())
+        for number, name in enumerate(names)
+    ]
     found.append(pytest.param(real, *TWO, id=f"{real}-two"))
     return found + [pytest.param(name, *TWO, id=f"{name}-two", marks=SLOW) for name in later.split("; ")]
 

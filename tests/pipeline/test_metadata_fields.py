@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.marks import slow
 from tests.pipeline.conftest import Project, document, read_rows, write_rows
 from toolkit.data import row_index
 from toolkit.data.dataset import open_dataset
@@ -278,7 +279,7 @@ def lossy(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("how", ["one pass", "step by step", "two processes", "others' documents", "in place"])
+@pytest.mark.parametrize("how", ["one pass", "in place", *slow("step by step", "two processes", "others' documents")])
 def test_fields_are_counted_alike_however_documents_come(how: str, lossy: Project) -> None:
     lossy.config["executor"] = {"type": "local" if how == "two processes" else "in_process"}
     lossy.config["processes"] = 2 if how == "two processes" else 1

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.marks import slow
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
 from tests.recipes import mix_of
 from toolkit.data.dataset import Dataset
@@ -48,7 +49,11 @@ def test_places_that_are_not_apart_are_refused(
 
 @pytest.mark.parametrize(
     ("output", "rejected"),
-    [("out", "rejected"), ("data/out", "data/rejected"), ("out", "out-rejected"), ("data/documents-out", "documents")],
+    [
+        ("data/out", "data/rejected"),
+        ("data/documents-out", "documents"),
+        *slow(("out", "rejected"), ("out", "out-rejected")),
+    ],
 )
 def test_places_beside_each_other_are_used(
     small: Project, monkeypatch: pytest.MonkeyPatch, output: str, rejected: str
@@ -164,7 +169,7 @@ def test_labels_that_differ_in_case_are_two(project: Project) -> None:
 
 
 @pytest.mark.parametrize("format_", ["dolma", "parquet"])
-@pytest.mark.parametrize("there", [5, "text", [1], True])
+@pytest.mark.parametrize("there", [5, [1], *slow("text", True)])
 def test_a_field_goes_into_nothing_but_an_object(small: Project, format_: str, there: object) -> None:
     if format_ == "parquet":
         pytest.importorskip("pyarrow")

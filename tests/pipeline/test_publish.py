@@ -3,6 +3,7 @@
 import pytest
 
 from tests.conftest import Run
+from tests.marks import slow
 from tests.pipeline.conftest import Project, document, tree, write_rows
 from tests.storage.conftest import bucket, seaweed
 from toolkit.publish import publishing
@@ -113,8 +114,8 @@ def test_what_is_not_ready_is_not_published(mixed: Project, run: Run) -> None:
     ("name", "error"),
     [
         ("fr/fr_part_9.txt.gz", "expected only what was published here before"),
-        ("README.md", "expected none, or a card that `toolkit card` wrote"),
         (".toolkit/manifest.json", ""),
+        *slow(("README.md", "expected none, or a card that `toolkit card` wrote")),
     ],
 )
 def test_what_others_have_there_stays(mixed: Project, run: Run, name: str, error: str) -> None:

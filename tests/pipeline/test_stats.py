@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.conftest import Run
+from tests.marks import slow
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
 from toolkit.aggregate import columns
 from toolkit.commands import _mix_preparation
@@ -279,10 +280,12 @@ def mixable(project: Project) -> Project:
     "output",
     [
         {"format": "oscar"},
-        {"format": "oscar", "schema": "23.01", "compression": "zstd"},
-        {"format": "dolma", "by": "language"},
-        {"format": "text", "layout": "folders"},
         {"format": "parquet", "by": "language"},
+        *slow(
+            {"format": "oscar", "schema": "23.01", "compression": "zstd"},
+            {"format": "dolma", "by": "language"},
+            {"format": "text", "layout": "folders"},
+        ),
     ],
     ids=lambda output: f"{output['format']} {output.get('schema', '')}",
 )
@@ -579,13 +582,15 @@ def kept(root: Path) -> set[str]:
 @pytest.mark.parametrize(
     ("target", "place"),
     [
-        ("data", "data/.toolkit/stats"),
-        ("data/documents", "data/.toolkit/stats"),
-        ("data/documents/cc", "data/.toolkit/stats"),
         ("data/documents/cc/a.jsonl.gz", "data/.toolkit/stats"),
-        ("out", "out/.toolkit/stats"),
         ("out/en", "out/.toolkit/stats"),
-        ("out/en/en.jsonl.gz", "out/.toolkit/stats"),
+        *slow(
+            ("data", "data/.toolkit/stats"),
+            ("data/documents", "data/.toolkit/stats"),
+            ("data/documents/cc", "data/.toolkit/stats"),
+            ("out", "out/.toolkit/stats"),
+            ("out/en/en.jsonl.gz", "out/.toolkit/stats"),
+        ),
     ],
 )
 def test_counts_are_with_the_dataset_or_the_output(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
+from tests.marks import slow
 from tests.pipeline.conftest import Project
 from tests.recipes import mix_of
 from tests.waiting import explained, wait_until
@@ -215,12 +216,14 @@ def test_what_is_running_and_then_was_killed(processes: int, project: Project) -
     ("fault", "unknown", "said"),
     [
         ("processes=two", [], "processes: expected a whole number, got 'two'"),
-        ("executor.type=rey", [], "no executor is called 'rey'"),
-        ("mixx=1", [], "unknown option 'mixx'"),
         ("tag.picky-0=pick", ["tag"], "no tagger is called 'pick'"),
-        ("ingest.0.format=jsol", ["ingest"], "'jsol'"),
-        ("mix.rules=3", ["mix"], "expected a list"),
         ("align.x-0={}", ["align"], "x-0"),
+        *slow(
+            ("executor.type=rey", [], "no executor is called 'rey'"),
+            ("mixx=1", [], "unknown option 'mixx'"),
+            ("ingest.0.format=jsol", ["ingest"], "'jsol'"),
+            ("mix.rules=3", ["mix"], "expected a list"),
+        ),
     ],
 )
 def test_a_fault_of_the_configuration_is_told_and_hides_nothing_else(

@@ -15,6 +15,7 @@ import pytest
 import toolkit
 from mixers._token_files import KINDS
 from tests.conftest import Run
+from tests.marks import slow
 from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
 from tests.recipes import tree as tree_at
 from tests.storage.conftest import bucket, seaweed  # noqa: F401  # fixtures
@@ -113,7 +114,7 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("files", READERS)
+@pytest.mark.parametrize("files", ["dolma", "megatron", *slow("numpy", "pbin")])
 def test_files_have_the_tokens_of_the_library(project: Project, tokens: Tokenizer, files: str) -> None:
     read, suffix = READERS[files]
     lay_out(project, files).ok("mix")

@@ -324,9 +324,9 @@ WRONG = [
 ]
 CASES = [
     (way, tagger)
-    for way in ("tag", "run", "when", "without")
+    for way in ("tag", "run", "when", "without")  # the values of the last two are encoded by the same code
     for tagger in dict.fromkeys(case[0] for case in WRONG)
-    if way != "without" or tagger not in ("Open", "Lines")  # which are refused beside it
+    if way in ("tag", "run") or tagger in ("Own", "Object")
 ]
 
 

@@ -57,9 +57,10 @@ PARTS = [text(1, 900), b"", text(2, 40), text(3, 300_000), text(4, 700)]
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_files_that_follow_each_other_are_one(suffix: str, size: int, tmp_path: Path) -> None:
     parts = PARTS if size != 1 else [PARTS[0], *PARTS[1:3]]
+    data = b"".join(COMPRESS[suffix](part) for part in parts)
     for name in (f"a.jsonl.{suffix}", "without_a_suffix", "model.bin"):
         path = tmp_path / name
-        path.write_bytes(b"".join(COMPRESS[suffix](part) for part in parts))
+        path.write_bytes(data)
         assert read(path, size) == b"".join(parts)
 
 

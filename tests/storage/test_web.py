@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import slow
 from tests.serving import Server, serving
 from tests.storage.web_server import Behaviour, web
 from toolkit.errors import DataError, Unreadable
@@ -36,7 +37,7 @@ def read(path: str, offset: int = 0) -> bytes:
         return stream.read()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *slow(1)])
 @pytest.mark.parametrize("length", ["said", "chunked"])
 @pytest.mark.parametrize("ranges", ["right", "ignored"])
 @pytest.mark.parametrize("fault", ["drop", "reset"])
