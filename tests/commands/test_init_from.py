@@ -11,6 +11,7 @@ import yaml
 
 from tests.conftest import Run
 from tests.files_in_place import parquet, wet
+from tests.marks import slow
 from tests.storage.web_server import Behaviour, web
 from tests.test_own_data_page import ENGLISH, make
 
@@ -190,7 +191,9 @@ OUTPUTS: dict[Callable[[Path], str], str] = {
 }
 
 
-@pytest.mark.parametrize("make", OUTPUTS, ids=lambda make: make.__name__.strip("_"))
+@pytest.mark.parametrize(
+    "make", [_web, _odd, *slow(_semicolons, _splits, _not_finite, _dataset)], ids=lambda make: make.__name__.strip("_")
+)
 def test_the_output_loses_no_field(make: Callable[[Path], str], tmp_path: Path, run: Run) -> None:
     found = made(run, make(tmp_path))
     assert found["mix"]["output"]["format"] == OUTPUTS[make]

@@ -155,7 +155,7 @@ MODULES = ("toolkit.config", "toolkit.cli", "toolkit.commands", "toolkit.command
 
 
 @pytest.mark.parametrize("module", MODULES)
-@pytest.mark.parametrize(("number", "told"), [("SIGINT", "interrupted"), ("SIGTERM", "terminated")])
+@pytest.mark.parametrize(("number", "told"), [("SIGINT", "interrupted"), *slow(("SIGTERM", "terminated"))])
 def test_a_signal_while_the_command_line_is_imported_ends_it_with_a_word(module: str, number: str, told: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", IMPORTING.format(module=module, number=number), "bin/toolkit"],

@@ -7,6 +7,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.inspect.conftest import ABOUT
 from tests.inspect.reading import record_sets
+from tests.marks import slow
 from tests.pipeline.conftest import JsonRows, Project, read_rows, write_rows
 from toolkit.data.dataset import open_dataset
 from toolkit.records import sets
@@ -20,7 +21,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 }
 
 
-@pytest.mark.parametrize("set_name", ["own-0", "exp"])
+@pytest.mark.parametrize("set_name", ["own-0", *slow("exp")])
 @pytest.mark.parametrize("name", DAMAGES)
 def test_damaged_attributes_are_not_described(described: Project, set_name: str, name: str) -> None:
     damage, message = DAMAGES[name]
@@ -33,7 +34,7 @@ def test_damaged_attributes_are_not_described(described: Project, set_name: str,
     assert not (described.data / "croissant.json").exists()
 
 
-@pytest.mark.parametrize("set_name", ["own-0", "exp"])
+@pytest.mark.parametrize("set_name", ["own-0", *slow("exp")])
 def test_what_is_recorded_counts_where_rows_are_not_read(described: Project, set_name: str) -> None:
     described.ok("croissant", "--first", "1")
     path = described.attributes / set_name / "b.jsonl.gz"

@@ -71,7 +71,7 @@ def replaced(path: Path) -> None:
     path.write_bytes(made[:size].ljust(size, b"\0"))
 
 
-@pytest.mark.parametrize("at", range(5))
+@pytest.mark.parametrize("at", [1, *slow(0, 2, 3, 4)])
 def test_an_output_that_another_run_publishes_just_now_is_one_of_ours(
     at: int, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from mixers import parquet
+from tests.marks import slow
 from tests.pipeline.conftest import Project, document, read_rows, record_log, tree, write_rows
 from toolkit import Document, Mixed
 from toolkit.ingest.input_rows.rows import InputRows
@@ -287,8 +288,17 @@ def read_back(out: Path) -> Any:
 
 @pytest.mark.parametrize(
     ("metadata", "way"),
-    [(metadata, way) for metadata in ("own columns", "gathered", "a struct") for way in ("ingested", "in place")]
-    + [("own columns", "step by step")],
+    [
+        ("own columns", "in place"),
+        ("a struct", "ingested"),
+        ("gathered", "ingested"),
+        *slow(
+            ("own columns", "step by step"),
+            ("own columns", "ingested"),
+            ("a struct", "in place"),
+            ("gathered", "in place"),
+        ),
+    ],
 )
 def test_columns_come_out_as_they_went_in(metadata: str, way: str, project: Project) -> None:
     table = table_of(list(COLUMNS))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
+from tests.marks import slow
 from tests.pipeline.conftest import Project, document, read_rows, strays, tree, write_rows
 from toolkit.storage import outputs
 
@@ -263,7 +264,7 @@ def test_a_value_that_cannot_be_used_names_its_document(project: Project) -> Non
 
 
 @pytest.mark.parametrize(
-    "kind", [EXACT, {"kind": "near", "ngram": 2}, {"kind": "passages", "unit": "word", "length": 5}]
+    "kind", [EXACT, *slow({"kind": "near", "ngram": 2}, {"kind": "passages", "unit": "word", "length": 5})]
 )
 def test_keep_takes_texts_by_code_point(kind: dict[str, Any], project: Project, tmp_path: Path) -> None:
     """A document without the text never stays where another has it; runs over shards, and other datasets, agree."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Ran, Run
+from tests.marks import slow
 from tests.pipeline.conftest import Folder, JsonRows, document, read_rows, write_rows
 
 TEXTS = {
@@ -90,11 +91,13 @@ def test_without_skip_empty_white_space_is_compared(dolma: Folder) -> None:
     ("key", "copies"),
     [
         ("$.text", {"d": "a"}),
-        ("$.metadata.url", {"d": "a"}),
-        ("$['metadata']['url']", {"d": "a"}),
-        ("$.metadata.deep.er", {}),
         ("$.source", {"b": "a", "c": "a", "d": "a", "e": "a"}),
-        ("$.id", {}),
+        *slow(
+            ("$.metadata.url", {"d": "a"}),
+            ("$['metadata']['url']", {"d": "a"}),
+            ("$.metadata.deep.er", {}),
+            ("$.id", {}),
+        ),
     ],
 )
 def test_documents_by_a_key(dolma: Folder, key: str, copies: dict[str, str]) -> None:

@@ -119,7 +119,7 @@ def test_each_suffix_is_a_shard_to_every_command(project: Project, suffix: str) 
     assert [path.name for path in (project.root / "other" / "documents").rglob("*x*.*")] == ["x.jsonl.gz"]
 
 
-@pytest.mark.parametrize("suffix", [".jsonl.zstd", ".json.zst", ".gz"])
+@pytest.mark.parametrize("suffix", [".jsonl.zstd", *slow(".json.zst", ".gz")])
 def test_a_configuration_of_dolmas_over_each_suffix(dolma: Dolma, suffix: str) -> None:
     write(dolma.data / "documents" / f"x{suffix}", [document("d0", "zero"), document("d1", "")])
     tag = {"documents": [f"DATA/documents/*{suffix}"], "taggers": ["char_length_v1"], "experiment": "m"}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
+from tests.marks import slow
 from tests.pipeline.conftest import Project, document, tree, write_rows
 from tests.storage.conftest import bucket, seaweed  # noqa: F401  # fixtures
 from toolkit.mix import assemble
@@ -212,7 +213,7 @@ def test_parts_that_come_out_otherwise_are_a_failure(elsewhere: Callable[[str], 
     assert there.out.exists()
 
 
-@pytest.mark.parametrize("place", ["configuration", "sets.size-0", "parts.documents/documents.jsonl.gz"])
+@pytest.mark.parametrize("place", ["parts.documents/documents.jsonl.gz", *slow("configuration", "sets.size-0")])
 def test_a_lock_that_was_changed_is_told(elsewhere: Callable[[str], Project], lock: Path, place: str) -> None:
     there = elsewhere("there")
     there.ok("mix")

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.marks import slow
 from tests.pipeline.conftest import Project, document, inputs_of, tree, write_rows
 from tests.recipes import mix_of
 from toolkit.data.dataset import open_dataset
@@ -73,10 +74,8 @@ def written(project: Project, *arguments: str) -> dict[str, int]:
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arguments", [(), ("--dry-run",), ("--explain", "a-1"), ("--overwrite",)])
-def test_a_mix_refuses_a_set_that_the_section_tag_would_make_otherwise(
-    small: Project, arguments: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("arguments", [[], *slow(["--dry-run"], ["--explain", "a-1"], ["--overwrite"])])
+def test_a_mix_refuses_a_set_that_the_section_tag_would_make_otherwise(small: Project, arguments: list[str]) -> None:
     small.ok("mix")
     before = tree(small.root, bookkeeping=True)
     small.config["tag"]["shape-0"] = [{"tagger": "line_shape", "short_chars": 80}, "noise"]
@@ -268,7 +267,7 @@ def test_an_edited_output_format_makes_the_output_again(small: Project) -> None:
 # --- documents --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["tag", "mix"])
+@pytest.mark.parametrize("command", ["mix", *slow("tag")])
 def test_documents_that_the_section_ingest_would_make_otherwise_are_refused(pipeline: Project, command: str) -> None:
     pipeline.ok("run")
     pipeline.config["ingest"][0]["trim"] = {"min_chars": 50}

@@ -153,7 +153,7 @@ def labelled(project: Project, rule: str, **output: Any) -> Project:
     return project
 
 
-@pytest.mark.parametrize("rule", ["label is None", NULL])
+@pytest.mark.parametrize("rule", [NULL, *slow("label is None")])
 @pytest.mark.parametrize(
     "output",
     [

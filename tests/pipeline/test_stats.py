@@ -355,7 +355,7 @@ def test_attributes_that_a_mix_merged_into_documents_are_counted(labelled: Proje
     assert listed["spans[].score"]["null_lists"] == 1
 
 
-@pytest.mark.parametrize("format_", ["oscar", "dolma", "parquet", "text"])
+@pytest.mark.parametrize("format_", ["parquet", *slow("dolma", "oscar", "text")])
 def test_an_output_of_which_nothing_was_kept_has_zeros(mixable: Project, format_: str) -> None:
     if format_ == "parquet":
         pytest.importorskip("pyarrow")

@@ -393,7 +393,7 @@ def greet(project: Project, **options: object) -> Ran:
         ({}, ["None", "None"]),
     ],
 )
-@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("at_once", [True, *slow(False)])
 def test_what_has_a_dot_is_an_attribute_and_what_has_none_a_value(
     options: dict[str, object], values: list[str], at_once: bool, greeting: Project
 ) -> None:

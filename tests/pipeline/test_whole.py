@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from tests.conftest import Run
+from tests.marks import slow
 from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
 from toolkit import DataError, Document, Mixed, MixedBatch, Pieces, Writer
 
@@ -79,7 +80,7 @@ def test_settings_may_stand_behind_options(two: Project) -> None:
     assert two.run("mix", "-c", two.yaml, "--nonsense").code == 2
 
 
-@pytest.mark.parametrize("place", ["", "documents/x", "attributes", ".toolkit/x", ".."])
+@pytest.mark.parametrize("place", ["documents/x", *slow("", "attributes", ".toolkit/x", "..")])
 def test_an_output_among_what_is_read_is_refused_before_anything_is_done(two: Project, place: str) -> None:
     two.config["mix"]["output"]["path"] = str((two.data / place).resolve())
     two.config["ingest"][0]["source"] = "new"
