@@ -30,7 +30,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a script's `pytest &
 # No example fails for the time that it took: the machine may have others to serve. Each run has the same examples, so
 # that no change is refused for what it has not touched; `--hypothesis-profile search` looks for others, and for more.
 settings.register_profile("search", deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("same", settings.get_profile("search"), derandomize=True, max_examples=50)
+settings.register_profile("same", settings.get_profile("search"), derandomize=True, max_examples=25)
 settings.load_profile("same")
 
 

@@ -58,6 +58,7 @@ def test_run_has_a_result_for_each_stage(small: Project) -> None:
     assert (last.tasks, last.of, last.documents) == (3, 3, 12)
 
 
+@pytest.mark.slow
 def test_a_run_per_shard_has_the_result_of_its_mix(small: Project) -> None:
     shutil.copytree(small.documents, small.root / "in")
     entry = {"format": "jsonl", "from": [str(small.root / "in" / "**" / "*.gz")], "source": "s"}
@@ -411,6 +412,7 @@ def test_what_is_wrong_is_raised(mixed: Project) -> None:
     assert (failed.value.result.findings, to.exists()) == (failed.value.failures, False)
 
 
+@pytest.mark.slow
 def test_shares_of_align_are_joined_by_the_call_without_one(small: Project) -> None:
     external = small.root / "scores.jsonl"
     rows = [row for path in sorted(small.documents.rglob("*.gz")) for row in read_rows(path)]

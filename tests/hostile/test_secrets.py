@@ -314,6 +314,7 @@ def test_what_may_be_published_is_told_from_what_may_not() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_tasks_have_no_room_for_thousands_of_inputs(project: Project) -> None:
     from toolkit.config import settings
 

@@ -368,6 +368,7 @@ def test_a_card_is_held_against_data_without_their_manifest(project: Project, ou
     assert "expected 'train', which the data have, got none" in project("validate", project.out).out
 
 
+@pytest.mark.slow
 def test_a_dataset_is_counted_whoever_made_it(described: Project) -> None:
     write_rows(described.documents / "empty.jsonl.gz", [])
     write_rows(described.attributes / "exp" / "empty.jsonl.gz", [])
@@ -381,6 +382,7 @@ def test_a_dataset_is_counted_whoever_made_it(described: Project) -> None:
     assert "not counted" not in section(described.data, "Statistics")
 
 
+@pytest.mark.slow
 def test_documents_that_only_the_index_counted(small: Project) -> None:
     """Croissant's reader takes no zstd, so their rows are not looked at."""
     shard = small.documents / "a.jsonl.gz"

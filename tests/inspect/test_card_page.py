@@ -157,6 +157,7 @@ def test_json_in_a_script_is_the_same_value_and_no_html(text: str) -> None:
     assert not set("<>&\u2028\u2029\u202e\x7f\ufeff") & set(found)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # pandas and rdflib have many
 def test_mlcroissant_takes_the_description_of_a_page(hostile: Project) -> None:
     pytest.importorskip("mlcroissant", reason="the extra `croissant` is not installed")

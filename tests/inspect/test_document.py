@@ -79,6 +79,7 @@ def test_a_path_is_described_with_settings_of_the_command_line(released: Project
     assert "rai:dataCollection" not in found  # what was ingested is not known there
 
 
+@pytest.mark.slow
 def test_a_release_without_manifest_is_recognised(released: Project) -> None:
     released.config["mix"]["output"]["schema"] = "23.01"
     released.ok("mix")
@@ -144,6 +145,7 @@ def test_examples_are_the_first_three_over_the_files(described: Project) -> None
         assert [example[f"{name}/file"].partition("/")[0] for example in found[name]["examples"]] == ["b", "b", "cc"]
 
 
+@pytest.mark.slow
 def test_examples_of_parquet_are_its_first_rows(released: Project) -> None:
     pq = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
     released.config["mix"]["output"] = {"format": "parquet", "by": "language", "path": str(released.out / "p")}

@@ -130,6 +130,7 @@ def test_every_column_of_a_typed_output_is_described_and_read(out: Path, run: Ru
     ok(run("validate", out / "croissant.json"))
 
 
+@pytest.mark.slow
 def test_the_card_has_a_row_for_each_column_and_field(out: Path, run: Run) -> None:
     ok(run("card", "-c", "c.yaml"))
     rows = [line.split("|") for line in (out / "README.md").read_text().split("\n") if line.startswith("| `")]

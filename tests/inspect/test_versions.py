@@ -189,6 +189,7 @@ def test_a_version_that_stays_while_data_change_is_an_error(described: Project) 
     assert (described.data / "splits" / "c.split.gz").exists()
 
 
+@pytest.mark.slow
 def test_documents_of_each_language_are_counted_without_a_manifest(released: Project) -> None:
     released.ok("croissant")
     (released.out / ".toolkit" / "manifest.json").unlink()

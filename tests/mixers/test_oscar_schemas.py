@@ -165,6 +165,7 @@ def test_a_release_of_2301_has_no_finding(run: Run, release: Path) -> None:
         assert (ran.code, "0 findings" in ran.out) == (0, True), ran.out
 
 
+@pytest.mark.slow
 def test_a_release_of_2301_passes_through_with_its_own_values(run: Run, release: Path, tmp_path: Path) -> None:
     project = Project(tmp_path, run, {"dataset": str(tmp_path / "data"), "executor": {"type": "in_process"}})
     output = {"format": "oscar", "schema": "23.01", "identification": "oscar.identification", **OPTIONS}

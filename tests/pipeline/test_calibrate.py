@@ -125,6 +125,7 @@ def test_what_a_user_gets_wrong_is_said(project: Project) -> None:
     assert tree(project.attributes) == {}
 
 
+@pytest.mark.slow
 def test_shares_prepare_and_one_run_ends(project: Project, tmp_path: Path, run: Run) -> None:
     for i in range(2):
         said = project.ok("calibrate", "--shard", f"{i}/2").out

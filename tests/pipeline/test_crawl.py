@@ -278,6 +278,7 @@ def test_no_more_files_are_read_at_a_time_than_connections(
     assert tree(project.documents) == expected
 
 
+@pytest.mark.slow
 def test_reading_and_processing_overlap(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second half of a file is sent when a record of the first has come, which is done when all has been sent."""
     (path,) = write_crawl(project.root / "www", 1, records=200)
@@ -425,6 +426,7 @@ def test_downloads_never_take_more_disk_than_they_may(
     assert parts(project) == []
 
 
+@pytest.mark.slow
 def test_real_files_give_the_same_from_the_web_as_from_disk(project: Project, shared: Path, naps: list[float]) -> None:
     names = ["hplt-sample200.warc.wet.gz", "whirlwind.warc.wet.gz"]
     root = project.root / "www"
@@ -445,6 +447,7 @@ def test_real_files_give_the_same_from_the_web_as_from_disk(project: Project, sh
     assert found_record.size == (shared / "wet" / names[0]).stat().st_size
 
 
+@pytest.mark.slow
 def test_a_server_is_asked_for_several_of_the_named_files_at_a_time(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

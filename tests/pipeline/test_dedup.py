@@ -60,6 +60,7 @@ def of(project: Project) -> dict[str, Any]:
 COPIES = {"0": None, "1": None, "2": ["s", "0"], "3": None, "4": ["s", "0"], "5": None}
 
 
+@pytest.mark.slow
 def test_a_card_says_how_duplicates_were_found(project: Project) -> None:
     project.config["dedup"]["exact-0"] = {**EXACT, "when": "document.chars > 0"}
     project.ok("run")
@@ -191,6 +192,7 @@ def test_a_document_that_has_changed_changes_what_is_said_of_others(project: Pro
     assert of(project) == COPIES | {"2": None, "4": ["s", "2"]}
 
 
+@pytest.mark.slow
 def test_attributes_of_an_earlier_resolution_do_not_count(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where writing fails after a new resolution, what is left of the old one is refused."""
     project.ok("run")

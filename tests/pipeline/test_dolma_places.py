@@ -58,6 +58,7 @@ def test_strict_keeps_the_order_of_dolmas_patterns(dolma: Dolma, globs: list[str
     assert [row["id"] for row in outputs(dolma.out)["s"]] == sorted(order.split())
 
 
+@pytest.mark.slow
 def test_strict_keeps_the_order_over_several_folders_and_streams(dolma: Dolma) -> None:
     for root in ("k", "l", "m"):
         for name in ("1", "2"):
@@ -90,7 +91,7 @@ def test_a_stream_of_our_own_form_takes_an_order(project: Project) -> None:
     project("mix").fails(2, "order: expected globs over shards, or {GLOB: NUMBER}, got 'b'")
 
 
-@pytest.mark.parametrize("suffix", [SHARD_SUFFIXES[0], *slow(*SHARD_SUFFIXES[1:])])
+@pytest.mark.parametrize("suffix", slow(*SHARD_SUFFIXES))
 def test_each_suffix_is_a_shard_to_every_command(project: Project, suffix: str) -> None:
     shard = f"cc/x{suffix}"
     write(project.documents / shard, [document("d0", "zero\none"), document("d1", "two")])

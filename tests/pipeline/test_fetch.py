@@ -293,6 +293,7 @@ def test_the_manifest_of_an_output_says_what_is_in_it(tmp_path: Path, run: Run) 
     assert "expected a finished publication" in run("fetch", tmp_path / "out", "--label", "fr").err
 
 
+@pytest.mark.slow
 def test_a_release_on_the_web_whose_connections_break(tmp_path: Path, run: Run, naps: list[float]) -> None:
     files = write_release(str(tmp_path / "release"))
     behaviour = Behaviour(chances={"drop": 0.4, "reset": 0.2, "503": 0.1}, seed=3)

@@ -164,6 +164,7 @@ def test_a_document_that_a_deduper_skipped_has_no_value_of_any_key(project: Proj
     assert kept(project, "score is not None and score >= 0.5") == ["2"]
 
 
+@pytest.mark.slow
 def test_integers_and_floats_of_one_key_are_one_kind_of_number(project: Project) -> None:
     for shard, value in {"a.jsonl.gz": 1, "b.jsonl.gz": 1.5, "c.jsonl.gz": 0}.items():
         write_rows(project.documents / shard, [document(shard[0], "t")])

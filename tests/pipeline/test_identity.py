@@ -386,6 +386,7 @@ def test_evaluate_takes_labels_of_ids_that_repeat_by_their_shards(numbering: Pro
     assert found["all"]["scores"]["length.chars"]["mae"]["value"] == 0
 
 
+@pytest.mark.slow
 def test_a_report_and_dedup_explain_show_each_pair_of_documents_whose_ids_repeat(project: Project) -> None:
     text = " ".join(f"word{i} and more of it" for i in range(80))
     rows = [document(id, f"{text} {ending}") for id, ending in (("0", "a"), ("1", "b"), ("1", "c"), ("1", "d"))]

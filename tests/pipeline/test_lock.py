@@ -232,6 +232,7 @@ def test_a_lock_that_was_changed_is_told(elsewhere: Callable[[str], Project], lo
     assert said in ran.out + ran.err
 
 
+@pytest.mark.slow
 def test_editions_have_locks_of_their_own(elsewhere: Callable[[str], Project]) -> None:
     def with_edition(project: Project, rule: str) -> Project:
         output = {"path": str(project.root / "second")}
@@ -249,6 +250,7 @@ def test_editions_have_locks_of_their_own(elsewhere: Callable[[str], Project]) -
     assert "  edition second: configuration: rules: size > 9: expected {" in ran.err
 
 
+@pytest.mark.slow
 def test_the_lock_of_tokens_has_the_tokenizer_and_the_files_beside_parts(
     elsewhere: Callable[[str], Project],
 ) -> None:

@@ -90,6 +90,7 @@ def test_a_mix_refuses_a_set_that_the_section_tag_would_make_otherwise(small: Pr
     }
 
 
+@pytest.mark.slow
 def test_a_mix_compares_what_a_joined_set_was_made_from_too(pipeline: Project) -> None:
     pipeline.ok("run")
     pipeline.config["mix"]["attributes"] = ["language-0", "shape-0"]

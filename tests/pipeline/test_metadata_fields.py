@@ -324,6 +324,7 @@ def test_what_is_carried_is_not_named(lossy: Project) -> None:
         assert name == "dolma without" or not found
 
 
+@pytest.mark.slow
 def test_oscar_carries_the_headers_of_records_and_what_is_mapped(pipeline: Project) -> None:
     documents = copy.deepcopy(pipeline.config["ingest"])
     found = pipeline.ok("run", "--json").json["mix"]["not_carried"]

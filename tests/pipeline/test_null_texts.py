@@ -204,6 +204,7 @@ def test_a_null_equals_nothing_and_is_in_no_list(
     assert mixed(pages, *rules) == [(ids, nulls)] * 3
 
 
+@pytest.mark.slow
 def test_the_table_shows_nulls_where_there_are_some(pages: Project) -> None:
     mixed(pages, {"drop": "metadata.lang == 'en'", "name": "english"})
     shown = pages.ok("mix", "--dry-run").out

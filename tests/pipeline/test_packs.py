@@ -344,6 +344,7 @@ def many(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_each_byte_of_an_output_is_compressed_at_its_level_once(many: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
 

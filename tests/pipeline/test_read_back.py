@@ -151,6 +151,7 @@ def test_a_release_can_pass_through_with_its_own_values(golden: tuple[Project, l
     assert sorted(written) == sorted(released)
 
 
+@pytest.mark.slow
 def test_documents_of_a_language_keep_their_order(golden: tuple[Project, list[bytes]]) -> None:
     project, released = golden
     project.config["mix"]["output"]["part_size"] = 20_000

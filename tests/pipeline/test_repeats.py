@@ -131,6 +131,7 @@ def test_validate_tells_copies_from_duplicates(repeated: Project) -> None:
     assert "expected each (source, id) once" in as_dataset("validate").out
 
 
+@pytest.mark.slow
 def test_croissant_identifies_rows_by_copy_too_and_the_card_says_what_was_repeated(repeated: Project) -> None:
     repeated.config["about"] = {
         "name": "x", "description": "y", "license": "https://spdx.org/licenses/CC0-1.0.html", "url": "https://e.example/",
@@ -209,6 +210,7 @@ def correlation(xs: list[float], ys: list[float]) -> float:
     return both / math.sqrt(sum((a - x) ** 2 for a in xs) / n * sum((b - y) ** 2 for b in ys) / n)
 
 
+@pytest.mark.slow
 def test_the_order_depends_on_neither_shard_nor_row(shuffled: Project) -> None:
     shuffled.ok("mix")
     found = order(shuffled.out)

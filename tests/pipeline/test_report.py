@@ -474,6 +474,7 @@ def test_a_dataset_without_rules_has_its_distributions(reported: Project, rows: 
         assert not any(name.startswith("nowhere") for name in tree(reported.root))
 
 
+@pytest.mark.slow
 def test_two_runs_stand_side_by_side(reported: Project) -> None:
     reported.ok("mix")
     other = reported.root / "other.yaml"
@@ -583,6 +584,7 @@ def test_the_page_carries_the_croissant_of_its_output(reported: Project) -> None
     assert json.loads(carried) == json.loads(described)
 
 
+@pytest.mark.slow
 def test_labels_without_end_and_endless_names_take_no_room(reported: Project, rows: dict[str, list[Row]]) -> None:
     reported.config["mix"]["label"] = "document.id"
     del reported.config["mix"]["languages"]

@@ -245,6 +245,7 @@ def test_a_set_made_again_under_another_that_read_it_is_refused_as_stale(chain: 
     chain.ok("validate")
 
 
+@pytest.mark.slow
 def test_a_set_that_reads_another_can_be_written_before_or_after_it(chain: Project, tmp_path: Path, run: Run) -> None:
     both = chain.config["tag"]
     expected = tree(chain.attributes)

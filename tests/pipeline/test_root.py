@@ -93,6 +93,7 @@ def test_all_paths_are_below_the_root_and_nothing_is_written_elsewhere(
     assert {name: tree(folder / name) for name in WRITTEN} == made
 
 
+@pytest.mark.slow
 def test_nothing_is_done_again_from_another_folder(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder / "conf/deep/c.yaml"
     assert run("run", "-c", path, "--quiet").code == 0

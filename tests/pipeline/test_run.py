@@ -247,6 +247,7 @@ def test_one_and_two_processes_give_the_same_bytes_in_small_parts(pipeline: Proj
         assert listed == sorted(listed, key=lambda line: line[66:])
 
 
+@pytest.mark.slow
 def test_small_parts_hold_the_documents_of_the_single_one_in_order(pipeline: Project) -> None:
     pipeline.ok("run")
     whole = {path.parent.name: read_bytes(path) for path in pipeline.out.rglob(PARTS)}

@@ -66,6 +66,7 @@ def test_a_new_shard_is_in_the_next_draw_and_a_mix_asks_for_it(project: Project)
     assert sum(id_.startswith("new-") for id_ in chosen(project)) > 0
 
 
+@pytest.mark.slow
 def test_copies_are_the_rows_as_they_are_and_follow_the_sample(project: Project) -> None:
     one, ids, folder = (project.root / name for name in ("eval.jsonl", "ids.jsonl.gz", "copies"))
     settings = project.config["sample"]["eval-0"]

@@ -328,6 +328,7 @@ def test_lines_of_oscar_are_joined_by_line_feeds(project: Project) -> None:
     assert (table["groups"][0]["group"], table["total"]["lines"], table["total"]["bytes"]) == ("en", 3, 3)
 
 
+@pytest.mark.slow
 def test_attributes_that_a_mix_merged_into_documents_are_counted(labelled: Project) -> None:
     labelled.config["mix"]["output"]["attributes"] = True
     labelled.ok("mix")
@@ -655,6 +656,7 @@ def test_files_of_one_name_are_told_apart(run: Run, tmp_path: Path, cache: Path)
         assert table["total"]["documents"] == 6
 
 
+@pytest.mark.slow
 def test_no_record_of_a_mix_is_taken_for_data(mixed: Project) -> None:
     """Neither intermediates nor what failed, nor entries of blocklists that matched nothing."""
     mixed.config["tag"] = {"shape": "line_shape"}
@@ -676,6 +678,7 @@ def test_no_record_of_a_mix_is_taken_for_data(mixed: Project) -> None:
     assert matched(mixed.out) == []
 
 
+@pytest.mark.slow
 def test_a_description_stays_true_when_somebody_counts(mixed: Project) -> None:
     about: dict[str, Any] = {"name": "x", "description": "y", "license": "https://spdx.org/licenses/CC0-1.0.html"}
     about |= {"url": "https://example.org/", "creator": {"type": "Organization", "name": "z"}, "version": "1.0.0"}

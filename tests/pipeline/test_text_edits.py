@@ -83,6 +83,7 @@ def test_a_mix_clamps_spans_of_an_edited_text(project: Project) -> None:
     assert [row["text"] for row in read_rows(project.root / "out/documents/documents.jsonl.gz")] == [*TEXTS.values()]
 
 
+@pytest.mark.slow
 def test_passages_that_are_close_are_one(project: Project) -> None:
     project.config["dedup"] = {"pass-0": {"kind": "passages", "unit": "word", "length": 5, "as": "p"}}
     project.config["mix"]["attributes"] = ["length-0"]

@@ -403,6 +403,7 @@ def test_the_text_is_near_that_of_common_crawl(shared: Path) -> None:
     assert common.total() / len(theirs.text.split()) > 0.92
 
 
+@pytest.mark.slow
 def test_addresses_in_angle_brackets_are_found_as_they_are(project: Project) -> None:
     """WARC 1.0 has them so, and GNU Wget writes them."""
     records = [record(1, http(page("A text"), HTML)), record(2, http("no page", "Content-Type: image/png"))]

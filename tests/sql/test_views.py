@@ -262,6 +262,7 @@ def test_tables_have_the_values_of_their_documents(tmp_path: Path) -> None:
         rows("SELECT max(text) FROM output")
 
 
+@pytest.mark.slow
 def test_an_output_alone_and_files_of_others(small: Project) -> None:
     small.config["mix"]["output"]["attributes"] = True
     small.ok("mix")

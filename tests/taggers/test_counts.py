@@ -367,6 +367,7 @@ def test_words_in_a_url(tmp_path: Path, url: str, strict: int, words: int) -> No
     assert (value.strict, value.hard, value.soft) == (strict, words, words)
 
 
+@pytest.mark.slow
 def test_real_lists(shared: Path) -> None:
     """Against a search in sets of strings, on hosts made from the lists' own."""
     folder = shared / "lists" / "ut1"

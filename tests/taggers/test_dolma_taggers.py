@@ -257,6 +257,7 @@ def test_no_text_takes_long(unit: str, first: str) -> None:
 # --- real documents ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_real_documents(shared: Path) -> None:
     with gzip.open(shared / "quality" / "fineweb2_spa_Latn_sampled_500k_0_to_600.jsonl.gz") as stream:
         texts = [json.loads(line)["text"][:2000] for line, _ in zip(stream, range(25), strict=False)]

@@ -83,6 +83,7 @@ def test_paper_is_as_defined_in_any_batch(texts: list[str]) -> None:
     assert GopherQuality().tag_batch([Document(text) for text in texts]) == [slow_paper(text) for text in texts]
 
 
+@pytest.mark.slow
 def test_paper_is_as_defined_on_real_documents(shared: Path) -> None:
     texts = real_texts(shared)
     assert GopherQuality().tag_batch([Document(text) for text in texts]) == [slow_paper(text) for text in texts]
@@ -529,6 +530,7 @@ def test_what_is_left_is_what_dclm_leaves(texts: list[str]) -> None:
         check_refinedweb_lines(text, found)
 
 
+@pytest.mark.slow
 def test_what_is_left_of_real_documents_is_what_dclm_leaves(shared: Path) -> None:
     batch = Batch([Document(text) for text in real_texts(shared, 150)])
     for document, found in zip(batch, RefinedwebLines().tag_batch(batch), strict=True):

@@ -502,6 +502,7 @@ def test_lists_of_words_are_of_a_language_or_of_all(tmp_path: Path) -> None:
     assert signals(text)["stop_word_fraction"] is None
 
 
+@pytest.mark.slow
 def test_real_lists_of_bad_words(shared: Path) -> None:
     text = (shared / "lists" / "ldnoobw" / "README.md").read_text(encoding="utf-8")
     for path in map(str, sorted((shared / "lists" / "ldnoobw").glob("??"))):

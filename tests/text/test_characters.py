@@ -210,6 +210,7 @@ def test_batches_are_in_lower_case_and_decomposed_as_python_has_them(texts: list
         assert result.decode() == lower_and_decomposed(ended.replace(".", "").replace("_", ""))
 
 
+@pytest.mark.slow
 def test_every_character_has_the_lower_case_and_the_decomposition_of_this_python() -> None:
     every = "".join(f"{chr(c)} " for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000)
     assert b"".join(lower_decomposed(LineTable.of([every]))).decode() == lower_and_decomposed(every + "\n")
@@ -259,6 +260,7 @@ def test_logarithms_are_right_but_for_the_last_digit(value: float) -> None:
     assert error <= decimal.Decimal(math.ulp(found))
 
 
+@pytest.mark.slow
 def test_logarithms_of_whole_numbers_do_not_depend_on_how_many_there_are() -> None:
     together = natural_logs(np.arange(1, 10_001))
     assert together.tolist() == [natural_logs([i]).item() for i in range(1, 10_001)]

@@ -236,6 +236,7 @@ def test_what_the_model_saw_is_in_the_row(project: Annotated) -> None:
     assert seen == {text[:8].strip(), text[42:50].strip(), "kurz"} or seen == {text[:8], text[42:50], "kurz"}
 
 
+@pytest.mark.slow
 def test_documents_of_a_condition_only(project: Annotated) -> None:
     project.write(["short", "a text that is longer"])
     project.more = {"tag": {"shape-0": ["line_shape"]}}
