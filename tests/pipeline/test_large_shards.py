@@ -64,9 +64,7 @@ LABELS = [*"abcdefghijkl", None]
 
 PLUGIN = '''"""Taggers and a writer for tests."""
 
-import multiprocessing
 import os
-import signal
 import time
 from typing import Annotated, Any
 
@@ -102,48 +100,20 @@ class Late(Tagger):
         return [document.attribute(self.vote).label, *document.attribute(self.of).values()]
 
 
-def happens(id: str, folder: str, seconds: float, act: str) -> bool:
-    """Whether something happens at a document; it takes some time in any case.
+def pass_time(id: str, folder: str, seconds: float) -> None:
+    """Take some time for a document.
 
     Args:
         id: of the document.
-        folder: where processes that work on the large shard leave their numbers; a file called ``mended`` ends all
-            mischief. While there is a file called ``held``, nobody gets on with a document of the large shard.
+        folder: where processes that work on the large shard leave their numbers. While there is a file called ``held``,
+            nobody gets on with a document of that shard.
         seconds: that each document takes.
-        act: what should happen.
     """
     if folder and id.startswith("d"):
         open(os.path.join(folder, f"{os.getpid()}.pid"), "w").close()
     time.sleep(seconds)
     while folder and id.startswith("d") and os.path.exists(os.path.join(folder, "held")):
         time.sleep(0.01)
-    return bool(act) and not (folder and os.path.exists(os.path.join(folder, "mended")))
-
-
-def do(act: str, folder: str) -> Any:
-    class Unknown(Exception):
-        pass
-
-    class Panic(BaseException):
-        pass
-
-    if act.startswith("kill") and multiprocessing.parent_process() is None:
-        raise RuntimeError("this is no process of a shard, but that of the tests")
-    match act:
-        case "raise":
-            raise ValueError("cannot")
-        case "unknown":
-            raise Unknown("cannot be sent")
-        case "stop":
-            raise StopIteration("no more")
-        case "panic":
-            raise Panic("native")
-        case "kill once":
-            open(os.path.join(folder, "mended"), "w").close()
-            os.kill(os.getpid(), signal.SIGKILL)
-        case "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError(act)
 
 
 class Chars(Tagger):
@@ -154,9 +124,9 @@ class Chars(Tagger):
     seconds: float = 0.0
 
     def tag(self, document: Document) -> int:
-        act = self.acts.get(document.id, "")
-        if happens(document.id, self.folder, self.seconds, act) and act != "lose":
-            return do(act, self.folder)
+        pass_time(document.id, self.folder, self.seconds)
+        if self.acts.get(document.id) == "raise":
+            raise ValueError("cannot")
         return len(document.text)
 
     def tag_batch(self, documents: Any) -> Any:
@@ -173,10 +143,10 @@ class Ids(Writer):
     seconds: float = 0.0
 
     def encode(self, document: Document, mixed: Mixed) -> Any:
-        act = self.acts.get(document.id, "")
-        if not happens(document.id, self.folder, self.seconds, act):
-            return [("ids", document.id.encode() + b"\\n")]
-        return do(act, self.folder)
+        pass_time(document.id, self.folder, self.seconds)
+        if self.acts.get(document.id) == "raise":
+            raise ValueError("cannot")
+        return [("ids", document.id.encode() + b"\\n")]
 '''
 
 ECHO = {"as": "echo", "of": "exp", "spans": "nameless"}
@@ -711,28 +681,18 @@ def acts(**by_id: str) -> Damage:
     return damage
 
 
-def limits(project: Project) -> None:
-    project.config["max_document_bytes"] = 1000
-
-
 def echoes(project: Project) -> None:
     """Lets a tagger read sets of other programs."""
     project.config["tag"]["echo-0"] = {**ECHO, "tagger": f"{project.root}/plugin.py:Echo"}
 
 
-LONG = row(50, changed(text="x" * 2000))
 E, N = "attributes/exp", "attributes/nameless"
 TAG_FAULTS: dict[str, tuple[list[Damage], str]] = {
     "not json": ([row(41, b"{")], "D:41: expected a JSON object in UTF-8, got a line that is not: "),
-    "too long": ([LONG, limits], "D:50: expected a line of at most 1,000 bytes"),
     "truncated": ([cut()], "D:8"),
     "tagger, truncated": ([cut(), acts(d40="raise")], "D:41: tagger chars failed: ValueError: cannot"),
     "row, tagger": ([row(40, b""), acts(d60="raise")], "D:40: expected a JSON object, got a blank line"),
     "tagger, row": ([row(60, b""), acts(d20="raise")], "D:21: tagger chars failed: ValueError: cannot"),
-    "tagger, too long": ([LONG, limits, acts(d20="raise")], "D:21: tagger chars failed: ValueError: cannot"),
-    "two raise": ([acts(d88="raise", d33="raise")], "D:34: tagger chars failed: ValueError: cannot (document 'd33"),
-    "unknown error": ([acts(d33="unknown")], "D:34: tagger chars failed: Unknown: cannot be sent (document 'd33')"),
-    "stop": ([acts(d33="stop")], "D:34: tagger chars failed: StopIteration: no more (document 'd33')"),
     "lost": ([acts(d33="lose")], "D: tagger chars: expected 16 values of tag_batch, got 15"),
     "set short": ([echoes, row(50, None, E)], "E:50: expected the attributes of D:50, got those of 'd50'"),
     "set long": ([echoes, longer(E)], "E:91: expected the end of the file after 90 rows, as many as D has"),
@@ -784,7 +744,7 @@ def faulty(project: Project) -> Project:
 
 @pytest.mark.parametrize(
     ("fault", "processes", "real"),
-    ways(TAG_FAULTS, real="tagger, truncated", later="unknown error; stop"),
+    ways(TAG_FAULTS, real="tagger, truncated", later="lost"),
 )
 def test_a_shard_that_cannot_be_tagged_is_the_same_error_and_leaves_nothing(
     fault: str, processes: int, real: bool, faulty: Project, spread: Spreading
@@ -840,20 +800,10 @@ X = "attributes/dedup"
 SHORT_LIST = "expected an element, got a list that is too short"
 MIX_FAULTS: dict[str, tuple[list[Damage], str]] = {
     "set short": ([row(50, None, E)], "E:50: expected the attributes of D:50, got those of 'd50' from 's'"),
-    "set long": ([longer(E)], "E:91: expected the end of the file after 90 rows, as many as D has, got another"),
     "two sets": ([row(50, None, E), row(30, None, X)], "X:30: expected the attributes of D:30, got those of 'd30'"),
     "rule": (
         [rules({"drop": "sp[5].score > 1", "name": "r", **at("d40")})],
         f"E:41: rule 'r' (CONFIG) failed: {SHORT_LIST}",
-    ),
-    "two rules": (
-        [
-            rules(
-                {"drop": "sp[5].score > 1", "name": "r", **at("d40")},
-                {"set": "x", "to": "1 // (document.chars - document.chars)", "name": "q", **at("d20")},
-            )
-        ],
-        "D:21: rule 'q' (CONFIG) failed: ZeroDivisionError: ",
     ),
     "rule, set": (
         [rules({"drop": "sp[5].score > 1", "name": "r", **at("d40")}), row(45, None, E)],
@@ -926,36 +876,6 @@ def told(project: Project, spread: Spreading, command: str, processes: int) -> t
     return ran.code, ran.json["failed"], errors
 
 
-def sendable(message: str) -> str:
-    """A message of an error whose class only its process knows, as that has it: it comes in one of another class."""
-    return re.sub(r"RuntimeError: (Unknown|Panic): ", r"\1: ", message)
-
-
-@pytest.mark.slow
-def test_native_code_that_panics_is_the_same_error(faulty: Project, spread: Spreading) -> None:
-    acts(d33="panic")(faulty)
-    one = told(faulty, spread, "tag", 1)
-    assert one[1] == [f"{faulty.documents / SHARD}: Panic: native"]
-    assert [sendable(message) for message in told(faulty, spread, "tag", 2)[1]] == one[1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("act", "said"),
-    [
-        ("unknown", "Unknown: cannot be sent"),
-        ("stop", "StopIteration: no more"),
-    ],
-)
-def test_errors_of_writers_are_the_same_and_say_what_they_are(
-    act: str, said: str, faulty_mix: Project, spread: Spreading
-) -> None:
-    writes(d33=act)(faulty_mix)
-    ((one,), (two,)) = (told(faulty_mix, spread, "mix", processes)[1] for processes in (1, 2))
-    assert said in one
-    assert sendable(two) == one
-
-
 @pytest.mark.slow
 def test_no_traceback_is_shown_where_the_message_says_it_all(faulty: Project, spread: Spreading) -> None:
     row(41, b"")(faulty)
@@ -996,51 +916,6 @@ def test_a_blocklist_of_no_documents_is_reported_as_matching_nothing(project: Pr
 
 
 TWICE = "a process that worked on a part of it was ended by SIGKILL, twice; was the memory exhausted?"
-
-
-@pytest.mark.slow
-def test_a_process_that_is_killed_twice_fails_the_shard_by_name_and_leaves_nothing(
-    faulty: Project, spread: Spreading
-) -> None:
-    (faulty.root / "folder").mkdir()
-    faulty.config["tag"]["chars-0"] |= {"folder": str(faulty.root / "folder"), "acts": {"d60": "kill"}}
-    before = children()
-    spread(2)
-    failed, files = fails(faulty, "tag", f"D: {TWICE}")
-    assert failed == [f"{faulty.documents / SHARD}: {TWICE}"]
-    assert "attributes/chars-0/d.jsonl.gz" not in str(list(files))
-    assert children() <= before
-    (faulty.root / "folder" / "mended").touch()
-    spread(1)
-    faulty.ok("tag")
-    faulty.ok("validate")
-    assert [row["chars"] for row in faulty.values("chars-0", SHARD)] == [
-        len(row["text"]) for row in faulty.shard(SHARD)
-    ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", ["tag", "mix"])
-def test_a_process_that_is_killed_once_costs_its_block_one_retry_and_changes_nothing(
-    command: str, faulty_mix: Project, spread: Spreading
-) -> None:
-    folder = faulty_mix.root / "folder"
-    folder.mkdir()
-    writes(d60="kill once")(faulty_mix)
-    acts(d60="kill once")(faulty_mix)
-    for section in (faulty_mix.config["tag"]["chars-0"], faulty_mix.config["mix"]["output"]):
-        section["folder"] = str(folder)
-    before = children()
-    spread(2)
-    faulty_mix.ok(command)
-    assert (folder / "mended").exists()
-    assert children() <= before
-    found = tree(faulty_mix.attributes), tree(faulty_mix.out)
-    forget(faulty_mix)
-    spread(1)
-    faulty_mix.ok(command)
-    assert (tree(faulty_mix.attributes), tree(faulty_mix.out)) == found
-    assert strays(faulty_mix.out) == []
 
 
 EVERYWHERE = """
