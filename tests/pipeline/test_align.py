@@ -161,11 +161,6 @@ def test_slips_are_told_before_anything_is_read(tmp_path: Path, run: Run) -> Non
         (f"from: {tmp_path}/v.jsonl.gz, id: key.id, values: [qualiti]", "expected the field 'qualiti' of `values`"),
         (f"from: {tmp_path}/v.jsonl.gz, id: kye, values: [quality]", "did you mean 'key'"),
         (f"from: {tmp_path}/w.jsonl.gz", "w.jsonl.gz"),
-        (f"from: {tmp_path}/v.jsonl.gz, missng: null", "did you mean 'missing'"),
-        (f"from: {tmp_path}/v.data", "expected `format:`"),
-        (f"from: {tmp_path}/v.data, scale: of", "yaml:3: align.v-0.scale: expected a mapping or none, got 'of'"),
-        (f"from: {tmp_path}/v.jsonl.gz, format: oscar", "whose items have named fields"),
-        (f"from: {tmp_path}/v.jsonl.gz, fields: {{id: x}}", "`id:`, `source:` and `values:` name the columns"),
     ]:
         run("align", "-c", _config(tmp_path, entry)).fails(2, said)
     _jsonl(tmp_path / "v.jsonl.gz", [*values_of(), {"key": {"id": 1.5}, "quality": 1.0}])

@@ -121,19 +121,8 @@ def test_files_are_chosen_by_number(project: Project, crawl: list[Path], files: 
     [
         ({"files": "0-4"}, "ingest[0].files: expected files among 0-3, which are all of the crawl's list; got 4"),
         ({"files": [1, 4]}, "ingest[0].files: expected files among 0-3, which are all of the crawl's list; got 4"),
-        ({"files": "3-1"}, "ingest[0].files: expected N, A-B with A up to B, or a list of these, counted from 0; got"),
-        ({"files": "1-"}, "got '1-'"),
-        ({"files": -1}, "got -1"),
-        ({"files": []}, "ingest[0].files: expected at least one file, got an empty list"),
-        ({"files": [[1]]}, "ingest[0].files[0]: expected a whole number or a text, got [1]"),
         ({"crawl": "CC-MAIN-2031-01"}, "expected a crawl with a list of its files, got nothing at {base}crawl-data/"),
         ({"format": "jsonl"}, "/jsonl.paths.gz; is that the crawl's name, and does it have files of this format?"),
-        ({"crawl": "../../etc"}, "ingest[0].crawl: expected the name of a crawl such as CC-MAIN-2024-10, got '../.."),
-        ({"from": "x"}, "ingest[0].crawl: expected `from:` or `crawl:`, got both"),
-        ({"crawl": None}, "ingest[0]: expected `from:` (paths or globs) or `crawl:` (its name), got neither"),
-        ({"crawl": None, "from": "x"}, "ingest[0].base_url: expected this beside `crawl:`, got it beside `from:`"),
-        ({"connections": 0}, "ingest[0].connections: expected a whole number of at least 1, got 0"),
-        ({"max_disk": "much"}, "ingest[0].max_disk: expected a size such as"),
     ],
 )  # fmt: skip
 def test_what_is_no_crawl_is_refused_by_its_line(

@@ -259,29 +259,6 @@ def test_small_parts_hold_the_documents_of_the_single_one_in_order(pipeline: Pro
     assert "0 findings" in pipeline.ok("validate").out
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ({"tga": {}}, "did you mean 'tag'"),
-        ({"ingest": [{"format": "wett", "from": ["x"]}]}, "did you mean 'wet'"),
-        ({"ingest": [{"format": "wet", "from": ["nothing/*.gz"], "source": "cc"}]}, "no match"),
-        ({"executor": {"type": "in_proces"}}, "did you mean 'in_process'"),
-        ({"tag": {"lines-0": "line_langage"}}, "did you mean 'line_language'"),
-        ({"tag": {"lines-0": {"tagger": "line_language", "min_porb": 1}}}, "min_prob"),
-        ({"tag": {"language-0": {"tagger": "language", "lines": "line-0"}}}, "line-0"),
-        ({"processes": 0, "executor": {}}, "processes"),
-    ],
-)
-def test_a_bad_configuration_is_status_2_and_writes_nothing(
-    pipeline: Project, change: dict[str, object], expected: str
-) -> None:
-    pipeline.config |= change
-    ran = pipeline("run").fails(2, expected)
-    assert "Traceback" not in ran.err
-    assert not pipeline.data.exists()
-    assert not pipeline.out.exists()
-
-
 def test_a_failed_input_is_status_1_and_the_others_are_worked_on_but_not_published(pipeline: Project) -> None:
     bad = pipeline.root / "bad.warc.wet.gz"
     bad.write_bytes(b"")

@@ -210,15 +210,6 @@ def test_copies_are_told_apart_in_the_words_of_dolma_and_tokenized_once(
     assert len({*ids}) == len(ids)
 
 
-def test_errors_of_the_section_name_it(project: Project) -> None:
-    lay_out(project)
-    output = project.config["mix"]["output"]
-    project.config["tokenize"] = {**{k: v for k, v in output.items() if k != "format"}, "files": "numpi"}
-    project.config["mix"]["output"] = {"format": "dolma", "path": str(project.root / "mixed")}
-    project("tokenize").fails(2, "config.yaml:1: tokenize.files: expected pbin, dolma")
-    assert "tokenize.fil: unknown option 'fil'" in project("tokenize", "tokenize.fil=1").err
-
-
 def npy(header: str) -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header) + 1) + header.encode() + b"\n"
 

@@ -98,24 +98,6 @@ def test_a_file_appears_whole_or_not_at_all(hostile: Project, tmp_path: Path) ->
     assert sorted(os.listdir(tmp_path)) == ["config.yaml", "data", "x.jsonl"]
 
 
-def test_errors_are_one_line_with_their_place(hostile: Project) -> None:
-    for sql, told in (
-        ("SELECT foo FROM documents", 'sql:1:8: Binder Error: Referenced column "foo" not found'),
-        ("SELECT id,\n  nam FROM documents", "sql:2:3: Binder Error"),
-        ("SELEC 1", "sql:1:1: Parser Error"),
-        ("SELECT * FROM documnts", "sql:1:15: Catalog Error: Table with name documnts does not exist! did you mean"),
-        ("SELECT * FROM read_csv('/etc/passwd')", "file system operations are disabled"),
-        ("COPY (SELECT 1) TO '/tmp/x.csv'", "`--output FILE` writes its result"),
-        ("ATTACH 'x.db'", "file system operations are disabled"),
-        ("INSTALL httpfs", "disabled"),
-        ("SET threads = 4", "has been locked"),
-        ("LOAD httpfs", "disabled"),
-        ("SELECT * FROM hostile", "does not exist"),
-        ("  ", "expected a statement, got none"),
-    ):
-        assert hostile("sql", sql).fails(2, told).err.count("\n") == 1, sql
-
-
 def test_the_place_is_that_in_a_long_line() -> None:
     sql = "SELECT " + ", ".join(f"column_{i}" for i in range(50)) + ", foo FROM x"
     at = sql.index("foo")

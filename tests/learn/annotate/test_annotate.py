@@ -328,37 +328,6 @@ def test_requests_at_a_time_are_bounded(project: Annotated) -> None:
     assert project.server.most <= 3
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"endpoint": "localhost:8000"}, "expected the address of a server, such as http://127.0.0.1:8000/v1"),
-        ({"endpoint": "http://me:pw@host/v1"}, "expected an address without a password"),
-        ({"endpoint": "http://host/v1/chat/completions"}, "leave /chat/completions out"),
-        ({"modle": "x"}, "unknown option 'modle' of an entry of `annotate:`; did you mean 'model'?"),
-        ({"prompt": "nowhere.yaml"}, "expected the path of a prompt, got 'nowhere.yaml', which is not there"),
-        ({"prompt": {"prompt_name": "x", "prompt": "no text"}}, "expected a template that shows the text"),
-        ({"prompt": {"prompt_name": "x", "prompt": "{{ txt }}"}}, "'txt' is undefined"),
-        ({"prompt": {"prompt_name": "x", "prompt": "{{ text"}}, "expected a Jinja template, got"),
-        ({"window": {"tokens": 5}}, "expected `tokenizer: tokenizer.json` beside"),
-        ({"window": {}}, "expected `characters` or `tokens`, one of them"),
-        ({"max_cost": 1}, "expected `prices: {input: …, output: …}` beside it"),
-        ({"sampling": {"n": 3}}, "expected parameters of sampling, got 'n'"),
-        ({"score": {"regex": "("}}, "expected a regular expression"),
-        ({"score": {"regex": "x"}}, "expected a group in parentheses"),
-        ({"samples": 0}, "samples"),
-        ({"api": "responses"}, "api"),
-    ],
-)
-def test_mistakes_are_told_before_anything_is_asked(
-    project: Annotated, change: dict[str, object], message: str
-) -> None:
-    project.write(["a text"])
-    project.entry |= change
-    ran = project.run().fails(2, message)
-    assert f"{project.root}/own.yaml" in ran.err or "nowhere" in ran.err
-    assert project.server.bodies == []
-
-
 @pytest.mark.slow
 def test_a_full_disk_and_a_damaged_answer_are_told(
     project: Annotated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
