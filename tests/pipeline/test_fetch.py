@@ -242,26 +242,6 @@ def test_a_checksum_file_has_its_own_bound(tmp_path: Path, run: Run, what: str) 
     assert "--max-list" in ran.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        (("--label", "fz"), "expected the label 'fz', got no fz/fz_sha256.txt there; there are 2 (de, fr)"),
-        ((), "expected --label, got none; {release} has 2 (de, fr)"),
-        (("--label", "fr", "--max", "much"), "expected a size such as"),
-        (("--label", "fr", "--to", "{release}/fr"), "expected a path separate from {release}"),
-        (("--label", "../fr"), "--label: expected a relative path"),
-    ],
-)
-def test_mistakes_are_told_and_nothing_is_written(
-    tmp_path: Path, run: Run, arguments: tuple[str, ...], error: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    release = str(tmp_path / "release")
-    files = write_release(release)
-    run("fetch", release, *(each.format(release=release) for each in arguments)).fails(2, error.format(release=release))
-    assert there(tmp_path) == sorted(f"release/{name}" for name in files)
-
-
 def test_the_manifest_of_an_output_says_what_is_in_it(tmp_path: Path, run: Run) -> None:
     """Also where files are called otherwise; dropped documents are none of a label."""
     rows = [document(f"{i}", "text " * 50, metadata={"language": ["fr", "de", None][i % 3]}) for i in range(60)]

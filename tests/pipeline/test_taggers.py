@@ -303,29 +303,6 @@ def test_the_taggers_of_a_configuration_are_tried_in_their_order(project: Projec
     project("tag", "--try", text, "noise").fails(2, "got 'noise' too")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (("--try", "TEXT"), "expected taggers to try, or a configuration (-c FILE)"),
-        (("--try", "TEXT", "nois"), "no tagger is called 'nois'; did you mean 'noise'?"),
-        (("--try", "TEXT", "line_shape", "line_shape.short=1"), "unknown option 'short' of tagger line_shape"),
-        (("--try", "TEXT", "line_shape", "shape.x=1"), "got no tagger 'shape'"),
-        (("--try", "TEXT", "language"), "tagger language reads 'line_language': name the tagger line_language too"),
-        (
-            ("--try", "TEXT", "language", "language.lines=line_languag", "line_language"),
-            "got 'line_languag'; did you mean 'line_language'?",
-        ),
-        (("--try", "TEXT", "language", "language.lines=noise.noise", "noise"), "expected a value of type list"),
-        (("--try", "TEXT", "line_language", "line_language.model=no.bin"), "expected a model file, got nothing"),
-        (("--try", "TEXT", "{tagger: noise"), "expected YAML"),
-    ],
-)
-def test_bad_usage_is_one_line_and_status_2(arguments: tuple[str, ...], expected: str, text: Path, run: Run) -> None:
-    ran = run("tag", *(text if argument == "TEXT" else argument for argument in arguments)).fails(2, expected)
-    assert ran.err.count("\n") == 1
-    assert ran.out == ""
-
-
 def test_a_text_that_is_none_is_an_error(run: Run, tmp_path: Path) -> None:
     bad = tmp_path / "bad.txt"
     bad.write_bytes(b"\xff")

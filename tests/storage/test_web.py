@@ -87,7 +87,7 @@ def test_requests_say_who_asks_and_for_plain_bytes(server: tuple[str, Behaviour]
     assert [each.method for each in behaviour.log] == ["HEAD", "GET"]
 
 
-@pytest.mark.parametrize("status", [503, *slow(403, 408, 429, 500, 520)])
+@pytest.mark.parametrize("status", [500, 503, *slow(403, 408, 429, 520)])
 def test_busy_servers_are_waited_for_as_long_as_they_say(
     status: int, server: tuple[str, Behaviour], naps: list[float]
 ) -> None:
