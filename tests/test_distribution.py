@@ -43,8 +43,7 @@ def test_a_wheel_of_the_sdist_has_every_file_and_runs(tmp_path: Path) -> None:
 
     site = tmp_path / "site"
     subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", site, wheel],
-        check=True,
+        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", site, wheel], check=True
     )
     shutil.copytree(site / "configs", tmp_path / "configs")
     command = "run -c configs/quickstart.yaml processes=1 --quiet"

@@ -87,11 +87,7 @@ def test_a_class_that_is_no_tagger_is_refused(plugin: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("def", "SyntaxError"),
-        ("import no_such_module_anywhere", "ModuleNotFoundError"),
-        ("1 / 0", "ZeroDivisionError"),
-    ],
+    [("def", "SyntaxError"), ("import no_such_module_anywhere", "ModuleNotFoundError"), ("1 / 0", "ZeroDivisionError")],
 )
 def test_a_broken_file_is_an_error_each_time_it_is_tried(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "broken.py"

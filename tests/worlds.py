@@ -219,10 +219,7 @@ EXTRA: dict[str, tuple[Made, Mapping[str, Any]]] = {
     "dataset-card.md": (_descriptions, {}),
     "disclosure.md": (_descriptions, {}),
     "dedup.md": (_dedup, OTHER | {"tag": LANGUAGE | {"quality-0": "my/quality.py:Quality"}}),
-    "formats.md": (
-        _formats,
-        OTHER | {"ingest": [{"format": "oscar", "from": ["oscar/*.jsonl"], "source": "oscar"}]},
-    ),
+    "formats.md": (_formats, OTHER | {"ingest": [{"format": "oscar", "from": ["oscar/*.jsonl"], "source": "oscar"}]}),
     "mixing-budgets.md": (
         _datasets(OWN),
         OTHER

@@ -181,14 +181,7 @@ def test_a_number_is_in_the_bin_whose_edges_are_around_it(numbers: list[float], 
         assert all(edge == int(edge) for edge in edges)
 
 
-@pytest.mark.parametrize(
-    ("numbers", "edges"),
-    [
-        ([0.0, 1.0, 2.0], [0, 1, 2, 3]),
-        ([0.0], [0, 1]),
-        ([7.0], [7, 8]),
-    ],
-)
+@pytest.mark.parametrize(("numbers", "edges"), [([0.0, 1.0, 2.0], [0, 1, 2, 3]), ([0.0], [0, 1]), ([7.0], [7, 8])])
 def test_few_integers_have_a_bin_each(numbers: list[float], edges: list[float]) -> None:
     found = Counter(histogram.codes_of(np.array(numbers)).tolist())
     assert histogram.bounds(histogram.edges(found, 40, whole=True)) == edges

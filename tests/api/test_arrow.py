@@ -45,10 +45,7 @@ def test_values_of_all_kinds_come_through(project: Project, monkeypatch: pytest.
         {"spans": [], "n": 2, "s": "t", "mixed": "x", "l": [], "o": {"k": []}, "f": 0.25},
         {"spans": [], "n": 3, "s": None, "mixed": None, "l": [False], "o": {"k": []}, "f": 2},
     ]
-    write_rows(
-        project.attributes / "x" / "x.jsonl.gz",
-        [attributes(str(i), each) for i, each in enumerate(values, 1)],
-    )
+    write_rows(project.attributes / "x" / "x.jsonl.gz", [attributes(str(i), each) for i, each in enumerate(values, 1)])
     monkeypatch.setattr(api_rows, "HELD_ROWS", 2)
     reader = toolkit.Dataset(project.data).joined("x").to_arrow()
     batches = list(reader)

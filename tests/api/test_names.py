@@ -233,11 +233,7 @@ class Key(Tagger):
 @pytest.mark.skipif(sys.platform != "linux", reason="children are listed in /proc")
 def test_workers_have_what_was_set_after_an_earlier_call_and_none_is_left(small: Project) -> None:
     (small.root / "key.py").write_text(KEY)
-    config = {
-        **small.config,
-        "executor": {"type": "local"},
-        "processes": 2,
-    }
+    config = {**small.config, "executor": {"type": "local"}, "processes": 2}
     code = AFTERWARDS.format(config=config, data=str(small.data), tagger=f"{small.root}/key.py:Key")
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert (ran.stdout, ran.stderr) == ("{'one'}\n{'two'}\n[]\n", "")

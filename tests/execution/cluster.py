@@ -29,10 +29,7 @@ SHARED_PORTS = range(5000, 9000)
 """From which the head's is drawn in a network that others use."""
 
 MARK = "TEST_RAY_NODE"
-IMPATIENT = {
-    "RAY_health_check_period_ms": "500",
-    "RAY_health_check_timeout_ms": "60000",
-}
+IMPATIENT = {"RAY_health_check_period_ms": "500", "RAY_health_check_timeout_ms": "60000"}
 """Ray misses a dead node, which refuses connections, after 2 or 3 seconds instead of 15, and waits for a busy one."""
 
 

@@ -15,16 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.execution.functions import (
-    ACTS,
-    MADE,
-    Tell,
-    act,
-    act_late,
-    cannot_be_made,
-    dies_once,
-    meet,
-)
+from tests.execution.functions import ACTS, MADE, Tell, act, act_late, cannot_be_made, dies_once, meet
 from tests.execution.tasks import is_alive
 from tests.waiting import PATIENCE, wait_until
 from toolkit.errors import AlignmentError, DataError, ToolkitError

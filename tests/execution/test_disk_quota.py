@@ -216,8 +216,7 @@ def settings(text: str) -> ExecutorChoice:
         (
             "  {type: ray, address: 'head:6379', cpus: 2, memory: 1 GiB, retries: 0, in_flight: 9, recycle: 5}",
             ExecutorChoice(
-                Ray,
-                RaySettings(address="head:6379", cpus=2, memory=Size(1 << 30), retries=0, in_flight=9, recycle=5),
+                Ray, RaySettings(address="head:6379", cpus=2, memory=Size(1 << 30), retries=0, in_flight=9, recycle=5)
             ),
         ),
     ],

@@ -73,11 +73,7 @@ def test_of_runs_that_begin_together_one_works(tmp_path: Path, monkeypatch: pyte
 
 def test_runs_with_the_same_settings_and_on_other_things_do_not_wait(tmp_path: Path) -> None:
     folder = str(tmp_path)
-    with (
-        hold(folder, "it", {"a": "x", "b": "y"}),
-        hold(folder, "it", {"a": "x"}),
-        hold(folder, "it", {"c": ""}),
-    ):
+    with hold(folder, "it", {"a": "x", "b": "y"}), hold(folder, "it", {"a": "x"}), hold(folder, "it", {"c": ""}):
         assert len(active(folder)) == 3
         with pytest.raises(ConfigError, match="expected no other run with other settings on b, got one"):
             hold(folder, "it", {"b": "z"}).__enter__()

@@ -48,10 +48,7 @@ def config(root: str, **more: Any) -> dict[str, Any]:
         "dataset": f"{root}/data",
         "processes": 1,
         "ingest": [{"format": "jsonl", "from": f"{root}/in/**/*.jsonl.gz", "source": "s", "on_error": "skip"}],
-        "tag": {
-            "tongue-0": f"{own}:Tongue",
-            "known-0": {"tagger": f"{own}:Known", "of": "tongue-0"},
-        },
+        "tag": {"tongue-0": f"{own}:Tongue", "known-0": {"tagger": f"{own}:Known", "of": "tongue-0"}},
         "mix": {
             "attributes": ["tongue-0", "known-0"],
             "rules": [{"drop": "document.id == '0-1'", "name": "one"}, {"keep": "known", "name": "known"}],

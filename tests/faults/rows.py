@@ -47,13 +47,7 @@ _BROKEN = r"(?i)connection|clos|broke|reset|refused|no answer|endpoint"
 
 
 def _s3(
-    name: str,
-    fault: str,
-    cause: str,
-    requests: tuple[str, ...] = ALL_OF_S3,
-    *,
-    spreads: bool = False,
-    times: int = 2,
+    name: str, fault: str, cause: str, requests: tuple[str, ...] = ALL_OF_S3, *, spreads: bool = False, times: int = 2
 ) -> list[Row]:
     """A fault that passes, and the same that lasts."""
     return [

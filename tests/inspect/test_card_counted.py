@@ -60,9 +60,7 @@ def scored(project: Project) -> Project:
             "label": "language.label",
             "parameters": {"lowest": 0.3},
             "languages": {"sr": {"lowest": 0.8}},
-            "rules": [
-                {"drop": "language.prob < lowest", "name": "unsure"},
-            ],
+            "rules": [{"drop": "language.prob < lowest", "name": "unsure"}],
             "output": {"format": "dolma", "path": str(project.out), "by": "language"},
         },
     }

@@ -83,14 +83,8 @@ EDITS: dict[str, tuple[Edit | None, str]] = {
         "documents/text: expected a key that `toolkit croissant` writes, got 'repeated'",
     ),
     "no size": (lambda d: d["distribution"][0].pop("contentSize"), "documents/b.jsonl.gz: expected contentSize "),
-    "a size of another unit": (
-        lambda d: d["distribution"][0].update(contentSize="1 KB"),
-        " B, got 1 KB",
-    ),
-    "a checksum that is none": (
-        lambda d: d["distribution"][0].update(sha256="abc"),
-        ", got abc",
-    ),
+    "a size of another unit": (lambda d: d["distribution"][0].update(contentSize="1 KB"), " B, got 1 KB"),
+    "a checksum that is none": (lambda d: d["distribution"][0].update(sha256="abc"), ", got abc"),
     "a file above": (
         lambda d: d["distribution"][0].update(contentUrl="../config.yaml"),
         "expected contentUrl documents/b.jsonl.gz, got ../config.yaml",
@@ -216,10 +210,7 @@ EDITS: dict[str, tuple[Edit | None, str]] = {
         lambda d: d["@context"].update(dataType="cr:dataType"),
         'expected dataType as {"@id":"cr:dataType","@type":"@vocab"} in @context, got cr:dataType',
     ),
-    "no term of the context": (
-        lambda d: d["@context"].pop("jsonPath"),
-        "expected jsonPath in @context, got none",
-    ),
+    "no term of the context": (lambda d: d["@context"].pop("jsonPath"), "expected jsonPath in @context, got none"),
     "a prefix of the context": (lambda d: d["@context"].pop("rai"), "expected rai in @context, got none"),
     "a version of two numbers": (
         lambda d: d.update(version="1.0"),
@@ -255,10 +246,7 @@ EDITS: dict[str, tuple[Edit | None, str]] = {
         lambda d: records(d, "documents")["field"][0]["source"].update(fileSet=[{"@id": "documents-files"}]),
         "documents/file: expected source ",
     ),
-    "an id that is an object": (
-        lambda d: d["recordSet"][0]["key"][0].update({"@id": {}}),
-        "documents: expected key ",
-    ),
+    "an id that is an object": (lambda d: d["recordSet"][0]["key"][0].update({"@id": {}}), "documents: expected key "),
     "a kind of file that is none": (
         lambda d: d["distribution"][-1].update({"@type": "cr:Files"}),
         "attributes-own-0-files: expected @type cr:FileSet, got cr:Files",

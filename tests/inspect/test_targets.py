@@ -232,10 +232,7 @@ CARD_FAULTS: dict[str, tuple[Edit, str]] = {
     "stored": (lambda h: h["dataset_info"][1].update(download_size=5), ", got 5"),
     "content": (lambda h: h["dataset_info"][1].update(dataset_size=5), ", got 5"),
     "size": (lambda h: h.update(size_categories=["1K<n<10K"]), 'expected ["n<1K"], got ["1K<n<10K"]'),
-    "language missing": (
-        lambda h: h["language"].remove("gsw"),
-        'language: expected ["gsw","de"], got ["de"]',
-    ),
+    "language missing": (lambda h: h["language"].remove("gsw"), 'language: expected ["gsw","de"], got ["de"]'),
     "language more": (lambda h: h["language"].append("als"), ', got ["gsw","de","als"]'),
     "configuration missing": (
         lambda h: (h["configs"].pop(1), h["dataset_info"].pop(1)),

@@ -113,8 +113,7 @@ def test_the_same_content_cut_or_compressed_otherwise_is_the_same_data(
 
 
 @pytest.mark.parametrize(
-    "output",
-    [{"compression": "gzip-fast"}, *slow({"part_size": 2_000}, {"compression": "zstd", "part_size": 1_000})],
+    "output", [{"compression": "gzip-fast"}, *slow({"part_size": 2_000}, {"compression": "zstd", "part_size": 1_000})]
 )
 def test_an_output_in_other_parts_or_compressed_otherwise_is_a_patch(released: Project, output: dict[str, Any]) -> None:
     released.ok("croissant")

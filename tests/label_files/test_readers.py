@@ -129,11 +129,7 @@ def test_rows_that_are_no_annotations_are_named(tmp_path: Path, row: bytes, said
 
 
 def test_files_are_recognised_by_their_names() -> None:
-    for name in (
-        "9__annotations_m--x_p_en.jsonl",
-        "9__annotations_m--x_p_en_.jsonl",
-        "a__annotations_*.jsonl.gz",
-    ):
+    for name in ("9__annotations_m--x_p_en.jsonl", "9__annotations_m--x_p_en_.jsonl", "a__annotations_*.jsonl.gz"):
         assert named_so(f"s3://bucket/exp/generated_annotations/de/{name}") == "annotations"
     assert named_so("exp/generated_annotations") == "annotations"
     assert named_so("annotations.jsonl") == named_so("x/__annotations_/y.jsonl") == ""

@@ -146,10 +146,7 @@ def test_what_a_group_lacks_is_given_by_others_only_if_that_is_said() -> None:
         ("{tokens: all}", "got 'all'"),
         ("{tokens: {en: 5}}", "expected `by` beside it"),
         ("{tokens: 5, shares: {en: 5}}", "expected `by` beside it"),
-        (
-            "{tokens: {en: 5}, by: label, temperature: 1}",
-            "expected one amount for all groups together",
-        ),
+        ("{tokens: {en: 5}, by: label, temperature: 1}", "expected one amount for all groups together"),
         ("{tokens: 5, by: label, temperature: 1, shares: {en: 1}}", "expected `shares` or `temperature`, got both"),
         ("{tokens: 5, by: label, shares: {en: -1}}", "expected a share, a number of 0 or more, got -1"),
         ("{tokens: 5, by: label, shares: {en: 0}}", "expected shares above 0, got none"),

@@ -16,11 +16,7 @@ class C4(Datatrove):
     NAME = "c4"
     CONFIG = "c4.yaml"
     LEFT_OUT = ("language", "long")
-    REASONS = {
-        "lorem_ipsum": "lorem_ipsum",
-        "curly_bracket": "curly_bracket",
-        "few_sentences": "too_few_sentences",
-    }
+    REASONS = {"lorem_ipsum": "lorem_ipsum", "curly_bracket": "curly_bracket", "few_sentences": "too_few_sentences"}
     SETTINGS = (
         "tag.c4-0={tagger: c4, variant: datatrove, min_words: 3, max_word_chars: 1000}",
         "mix.parameters.min_sentences=5",

@@ -250,9 +250,7 @@ def pipeline(project: Project, sample: list[Path]) -> Project:
     """The configuration of the main job on the sample that ships with the project."""
     folder = sample[0].parent
     project.config |= {
-        "ingest": [
-            {"format": "wet", "from": [f"{folder}/*.warc.wet.gz"], "source": "cc", "trim": {"min_chars": 101}},
-        ],
+        "ingest": [{"format": "wet", "from": [f"{folder}/*.warc.wet.gz"], "source": "cc", "trim": {"min_chars": 101}}],
         "tag": oscar_tags(),
         "mix": {
             "attributes": list(oscar_tags()),

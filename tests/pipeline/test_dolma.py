@@ -11,15 +11,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.marks import slow
-from tests.pipeline.conftest import (
-    JsonRows,
-    attributes,
-    document,
-    read_rows,
-    sha256sum_accepts,
-    tree,
-    write_rows,
-)
+from tests.pipeline.conftest import JsonRows, attributes, document, read_rows, sha256sum_accepts, tree, write_rows
 from tests.pipeline.dolma import SHARD, TEN, Dolma, files, filtered, outputs, refused
 from toolkit.config.settings import ConfigNode, parse
 from toolkit.errors import ConfigError
@@ -137,10 +129,7 @@ def test_the_page_for_users_of_dolma_shows_one_mix_twice(dolma: Dolma, monkeypat
 
 @pytest.mark.parametrize(
     ("name", "ids"),
-    [
-        ("strict: 1 is not 1.0", "d1 d2 d4 d6"),
-        ("strict: >= of the deduper's 1 with 1.0", "d1 d3 d4 d5"),
-    ],
+    [("strict: 1 is not 1.0", "d1 d2 d4 d6"), ("strict: >= of the deduper's 1 with 1.0", "d1 d3 d4 d5")],
 )
 def test_1_and_1_0_are_one_number(dolma: Dolma, name: str, ids: str) -> None:
     prepared(dolma, case(name), compat="meaning").ok()

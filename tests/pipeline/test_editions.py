@@ -11,10 +11,7 @@ from tests.conftest import Run
 from tests.oracles.oscar_2019 import runiq
 from tests.pipeline.conftest import Project, document, tree, write_rows
 
-ONE = {
-    "attributes": ["lang-0", "once-0"],
-    "rules": [{"cut": "once.spans", "name": "again"}],
-}
+ONE = {"attributes": ["lang-0", "once-0"], "rules": [{"cut": "once.spans", "name": "again"}]}
 
 
 @pytest.fixture

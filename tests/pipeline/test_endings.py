@@ -48,10 +48,7 @@ def _marks(name: str) -> list[pytest.MarkDecorator]:
     return [pytest.mark.slow] if name in _SLOW else [pytest.mark.slow, pytest.mark.long]
 
 
-@pytest.mark.parametrize(
-    "column",
-    [pytest.param(each, id=each.name, marks=_marks(each.name)) for each in COLUMNS],
-)
+@pytest.mark.parametrize("column", [pytest.param(each, id=each.name, marks=_marks(each.name)) for each in COLUMNS])
 def test_a_command_ends_and_leaves_nothing(column: Column, ended: Bench, tmp_path: Path) -> None:
     place = ended.folder
     place.restore(ended.undisturbed(place, column)[0].before)

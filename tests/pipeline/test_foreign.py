@@ -144,10 +144,7 @@ def test_a_key_that_only_one_shard_has_is_none_or_no_spans_elsewhere(project: Pr
     for shard, values in {"a.jsonl.gz": {"spans": [[0, 1, 1.0]], "score": 0.5}, "b.jsonl.gz": {}}.items():
         write_rows(project.documents / shard, [document(shard[0], "t")])
         write_rows(project.attributes / "exp" / shard, [attributes(shard[0], values)])
-    project.config["mix"] = {
-        "attributes": ["exp"],
-        "output": {"format": "dolma", "path": str(project.out)},
-    }
+    project.config["mix"] = {"attributes": ["exp"], "output": {"format": "dolma", "path": str(project.out)}}
     assert kept(project, "len(spans) > 0") == ["b"]
     assert kept(project, "score is None") == ["a"]
     assert kept(project, "score is not None and score >= 0.5") == ["b"]

@@ -202,11 +202,7 @@ def test_damage_is_told_as_an_ingest_tells_it(placed: Project) -> None:
         ("jsonl", b'{"body": "one", "key": "1"}\n{"body": 2}\n', ":2: expected a text, got a whole number - at $.text"),
         ("jsonl", b'{"body": "one"}\n{"bdy": "two"}\n', ":2: expected field body, got an object without it"),
         ("parquet", theirs.parquet([{"bdy": "x"}]), ": expected a column 'body' of texts"),
-        (
-            "parquet",
-            theirs.parquet([{"body": "x"}, {"body": None}]),
-            ":2: expected a text in body, got null",
-        ),
+        ("parquet", theirs.parquet([{"body": "x"}, {"body": None}]), ":2: expected a text in body, got null"),
     ],
 )
 def test_a_row_that_does_not_fit(format_: str, rows: bytes, expected: str, project: Project) -> None:

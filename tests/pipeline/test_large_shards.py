@@ -486,11 +486,7 @@ def ways(names: Iterable[str], *, real: str, later: str) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("processes", "real"),
-    [SIMULATED, THREE],
-    ids=["simulated", "three"],
-)
+@pytest.mark.parametrize(("processes", "real"), [SIMULATED, THREE], ids=["simulated", "three"])
 def test_tagging_gives_the_same_bytes(processes: int, real: bool, large: Project, spread: Spreading) -> None:
     spread(1)
     one = tagged_whole(large)
@@ -742,10 +738,7 @@ def faulty(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize(
-    ("fault", "processes", "real"),
-    ways(TAG_FAULTS, real="tagger, truncated", later="lost"),
-)
+@pytest.mark.parametrize(("fault", "processes", "real"), ways(TAG_FAULTS, real="tagger, truncated", later="lost"))
 def test_a_shard_that_cannot_be_tagged_is_the_same_error_and_leaves_nothing(
     fault: str, processes: int, real: bool, faulty: Project, spread: Spreading
 ) -> None:
@@ -829,10 +822,7 @@ def faulty_mix(faulty: Project) -> Project:
     return faulty
 
 
-@pytest.mark.parametrize(
-    ("fault", "processes", "real"),
-    ways(MIX_FAULTS, real="rule, set", later="writer"),
-)
+@pytest.mark.parametrize(("fault", "processes", "real"), ways(MIX_FAULTS, real="rule, set", later="writer"))
 def test_a_shard_that_cannot_be_mixed_is_the_same_error_and_publishes_nothing(
     fault: str, processes: int, real: bool, faulty_mix: Project, spread: Spreading
 ) -> None:

@@ -251,9 +251,7 @@ def test_editions_have_locks_of_their_own(elsewhere: Callable[[str], Project]) -
 
 
 @pytest.mark.slow
-def test_the_lock_of_tokens_has_the_tokenizer_and_the_files_beside_parts(
-    elsewhere: Callable[[str], Project],
-) -> None:
+def test_the_lock_of_tokens_has_the_tokenizer_and_the_files_beside_parts(elsewhere: Callable[[str], Project]) -> None:
     pytest.importorskip("tokenizers")
 
     def with_tokens(project: Project) -> Project:

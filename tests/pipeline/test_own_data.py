@@ -64,12 +64,7 @@ def test_a_folder_that_datasets_wrote(project: Project) -> None:
     assert ran.code == 0, ran.err
     assert texts(project) == {f"own/data-0000{i}-of-00002.jsonl.gz": 3 for i in (0, 1)}
     row = project.shard("own/data-00001-of-00002.jsonl.gz")[0]
-    assert row == {
-        "id": "data-00001-of-00002.arrow:1",
-        "text": "text 3",
-        "source": "own",
-        "metadata": {"lang": "de"},
-    }
+    assert row == {"id": "data-00001-of-00002.arrow:1", "text": "text 3", "source": "own", "metadata": {"lang": "de"}}
 
 
 def test_splits_that_datasets_wrote(project: Project) -> None:

@@ -213,12 +213,7 @@ def test_sections_stats_and_rows_know_the_types_too(tmp_path: Path, run: Run) ->
         {"dataset": str(ingested)},
         {
             "dataset": str(placed),
-            "documents": {
-                "format": "parquet",
-                "path": str(tmp_path / "a.parquet"),
-                "source": "s",
-                "metadata": "rest",
-            },
+            "documents": {"format": "parquet", "path": str(tmp_path / "a.parquet"), "source": "s", "metadata": "rest"},
         },
     ]
     wrong = {

@@ -115,10 +115,7 @@ def golden(project: Project, shared: Path) -> tuple[Project, list[bytes]]:
     released = shared / "oscar-22.01" / "real-22.01-sample.jsonl"
     project.config |= {
         "ingest": [{"format": "oscar", "from": [str(released)], "source": "oscar"}],
-        "tag": {
-            "language-0": {"tagger": "language", "lines": "oscar-0"},
-            "shape-0": ["line_shape", "noise"],
-        },
+        "tag": {"language-0": {"tagger": "language", "lines": "oscar-0"}, "shape-0": ["line_shape", "noise"]},
         "mix": {
             "attributes": ["oscar-0", "language-0", "shape-0"],
             "rules": [{"include": str(ROOT / "configs" / "oscar-22.01.yaml")}],

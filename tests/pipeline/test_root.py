@@ -29,10 +29,7 @@ CONFIG: dict[str, Any] = {
     "processes": 1,
     "executor": {"type": "in_process"},
     "ingest": {"format": "dolma", "from": ["raw/*.jsonl"]},  # an entry alone, which needs no list
-    "tag": {
-        "size-0": {"tagger": "plugins/size.py:Size"},
-        "words-0": {"tagger": "word_list", "lists": "lists/bad.txt"},
-    },
+    "tag": {"size-0": {"tagger": "plugins/size.py:Size"}, "words-0": {"tagger": "word_list", "lists": "lists/bad.txt"}},
     "dedup": {"contamination-0": {"kind": "contamination", "against": ["raw/items.json"]}},
     "mix": mix_of(
         "out/corpus",

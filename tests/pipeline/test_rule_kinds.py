@@ -103,11 +103,7 @@ def test_a_new_kind_is_one_file_in_the_folder_and_nothing_else(mixed: Project) -
     assert "edits 1 spans" in mixed.ok("mix", "--dry-run").out
     explained = mixed.ok("mix", "--explain", "a", "--json").json["documents"][0]
     assert explained["steps"] == [
-        {
-            "rule": "shorten to 3",
-            "verdict": "ends it at 3",
-            "values": {"document.chars": 9, "document.id": "a"},
-        }
+        {"rule": "shorten to 3", "verdict": "ends it at 3", "values": {"document.chars": 9, "document.id": "a"}}
     ]
     other = mixed.root / "other.yaml"
     other.write_text(mixed.yaml.read_text().replace('"shorten": 3', '"drop": "document.chars > 3"'))

@@ -20,10 +20,7 @@ def corpus(project: Project) -> Project:
         write_rows(project.documents / shard, rows)
     project.config["tag"] = {"length-0": "length", "shape-0": "line_shape"}
     project.ok("tag")
-    project.config["tag"] = {
-        "shape-0": "line_shape",
-        "noise-0": {"tagger": "noise", "when": "length.chars > 20"},
-    }
+    project.config["tag"] = {"shape-0": "line_shape", "noise-0": {"tagger": "noise", "when": "length.chars > 20"}}
     project.config["mix"] = {
         "attributes": ["shape-0", "noise-0", "length-0"],
         "rules": [{"drop": "line_shape.lines > 5", "name": "long"}, {"drop": "noise is None", "name": "not asked"}],

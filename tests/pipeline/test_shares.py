@@ -86,14 +86,7 @@ def until(holds: Callable[[], object], process: subprocess.Popen[str]) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(
-    ("count", "size"),
-    [
-        (1, "400 B"),
-        (3, None),
-        *slow((20, "400 B"), (1, None), (20, None)),
-    ],
-)
+@pytest.mark.parametrize(("count", "size"), [(1, "400 B"), (3, None), *slow((20, "400 B"), (1, None), (20, None))])
 def test_shares_in_any_order_and_a_last_step_give_what_one_run_gives(
     count: int, size: str | None, project: Project
 ) -> None:

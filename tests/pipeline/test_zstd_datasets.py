@@ -155,12 +155,7 @@ def toolkit_without(folder: Path, package: str, *arguments: str) -> "subprocess.
         ("kenlm", "kenlm", "tag", {"tag": {"a-0": {"tagger": "perplexity", "model": "model.bin"}}}),
         ("icu", "icu", "tag", {"tag": {"a-0": {"tagger": "length", "splitter": "icu"}}}),
         ("icu", "icu", "tag", {"tag": {"a-0": {"tagger": "gopher_quality", "splitter": "icu"}}}),
-        (
-            "jieba",
-            "words-zh",
-            "tag",
-            {"tag": {"a-0": {"tagger": "fineweb", "variant": "datatrove", "language": "zh"}}},
-        ),
+        ("jieba", "words-zh", "tag", {"tag": {"a-0": {"tagger": "fineweb", "variant": "datatrove", "language": "zh"}}}),
         ("pyarrow", "parquet", "mix", {"mix": {"output": {"format": "parquet", "path": "out"}}}),
         ("pyarrow", "parquet", "run", {"mix": {"output": {"format": "parquet", "path": "out"}}}),
         ("tokenizers", "tokens", "mix", {"mix": {"output": TOKENS | {"format": "tokens"}}}),

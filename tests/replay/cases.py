@@ -16,13 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import yaml
 
-from tests import (
-    errors,
-    pages,
-    test_own_data_page,
-    test_pages,
-    worlds,
-)
+from tests import errors, pages, test_own_data_page, test_pages, worlds
 from tests.conftest import ROOT
 from tests.pipeline.test_dolma import write_data
 from tests.test_blocks import DONE, NAMED

@@ -154,13 +154,7 @@ class Playground:
         files = changes(self._stamps, after, self._read, self._mask, self._contents)
         self._stamps = after
         out, err = (path.read_text(encoding="utf-8", errors="backslashreplace") for path in (output, error))
-        return Step(
-            line.name,
-            status,
-            self._mask.printed(out),
-            self._mask.text(err) if status else "",
-            files,
-        )
+        return Step(line.name, status, self._mask.printed(out), self._mask.text(err) if status else "", files)
 
     def _here(self, text: str) -> str:
         """Return a text whose relative paths below ``data/`` are in the place of the case."""

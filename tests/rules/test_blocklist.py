@@ -65,13 +65,7 @@ def test_an_entry_matches_these_documents_and_no_others(
 
 
 @pytest.mark.parametrize(
-    ("entries", "matched"),
-    [
-        ("any", {"id", "host", "URL"}),
-        ("ids", {"id"}),
-        ("hosts", {"host"}),
-        ("urls", {"URL"}),
-    ],
+    ("entries", "matched"), [("any", {"id", "host", "URL"}), ("ids", {"id"}), ("hosts", {"host"}), ("urls", {"URL"})]
 )
 def test_entries_are_only_what_they_are_said_to_be(tmp_path: Path, entries: Entries, matched: set[str]) -> None:
     found = blocklist(

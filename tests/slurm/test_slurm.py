@@ -93,10 +93,7 @@ def submit(cluster: Cluster, project: Project, submission: str = SUBMISSION) -> 
 
 def typed(cluster: Cluster, project: Project, line: str) -> list[str]:
     """What a command line prints, word by word."""
-    env = {
-        "PATH": f"{Path(sys.executable).parent}:{cluster.env['PATH']}",
-        "PYTHONPATH": str(ROOT),
-    }
+    env = {"PATH": f"{Path(sys.executable).parent}:{cluster.env['PATH']}", "PYTHONPATH": str(ROOT)}
     return cluster.run("bash", "-uc", line, cwd=project.root, env=env).split()
 
 

@@ -50,11 +50,7 @@ SMALLER_PEAK = 0.9
 
 def whole(root: Path | str, entry: Mapping[str, Any], **output: str) -> Config:
     """The sections of a run from inputs to an OSCAR corpus."""
-    mix = {
-        "attributes": [*TAGGED],
-        "rules": RULES,
-        "output": {"format": "oscar", "path": f"{root}/out"} | output,
-    }
+    mix = {"attributes": [*TAGGED], "rules": RULES, "output": {"format": "oscar", "path": f"{root}/out"} | output}
     return {"ingest": [dict(entry)], "tag": TAGGED, "mix": mix}
 
 

@@ -75,11 +75,7 @@ def examples(task: Task, labels: dict[str, list[Any]]) -> Examples:
 @pytest.mark.parametrize(
     ("task", "labels", "message"),
     [
-        (
-            "regression",
-            {"train": [1.0], "test": [1.0]},
-            "at least 2 documents with a label in train, got 1 .of 2",
-        ),
+        ("regression", {"train": [1.0], "test": [1.0]}, "at least 2 documents with a label in train, got 1 .of 2"),
         ("regression", {"train": [1.0, 1.0]}, "different labels in train"),
         ("classes", {"train": ["a", "a", "b"], "test": ["c"]}, "got 1 of 'b', 0 of 'c'; label more"),
         ("classes", {"train": ["a", "a"]}, "at least two different ones, got only 'a'"),

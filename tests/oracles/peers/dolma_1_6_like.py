@@ -96,13 +96,7 @@ def dedupe(root: Path, folder: Path) -> set[str]:
 
 
 def mix(
-    root: Path,
-    attributes: list[str],
-    out: Path,
-    replaced: dict[str, str],
-    exclude: list[str],
-    least: int,
-    folder: Path,
+    root: Path, attributes: list[str], out: Path, replaced: dict[str, str], exclude: list[str], least: int, folder: Path
 ) -> None:
     """Mix a dataset into a folder."""
     stream: dict[str, Any] = {

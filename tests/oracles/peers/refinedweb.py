@@ -15,11 +15,7 @@ from typing import Any
 Page = dict[str, Any]
 Step = tuple[str, Callable[[Page], list[Page]]]
 CONFIG = "baselines/baselines_configs/dclm_baseline_refinedweb.yaml"
-LEFT_OUT = {
-    "move_url_modifier",
-    "url_substring_filter",
-    "detect_lang_whole_page_enricher",
-}
+LEFT_OUT = {"move_url_modifier", "url_substring_filter", "detect_lang_whole_page_enricher"}
 
 
 def modules(checkout: Path) -> tuple[Any, ...]:

@@ -20,10 +20,7 @@ LID = (
     "yi yo yue zh"
 )
 OTHERWISE = {
-    "als": (
-        "gsw_Latn",
-        "Wikipedia's als is Alemannic; als is Tosk Albanian in ISO 639-3",
-    ),
+    "als": ("gsw_Latn", "Wikipedia's als is Alemannic; als is Tosk Albanian in ISO 639-3"),
     "bh": ("bho_Deva", "Wikipedia's bh is Bhojpuri"),
     "gom": ("gom_Deva", "Wikipedia's gom is in Devanagari"),
     "ku": ("kmr_Latn", "Wikipedia's ku is Northern Kurdish"),
