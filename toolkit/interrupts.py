@@ -12,8 +12,9 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from types import FrameType
+
+import msgspec
 
 from toolkit.session import current
 
@@ -50,8 +51,7 @@ class _Note:
         self.number, self.since, self.is_seen = number, time.monotonic(), False
 
 
-@dataclass
-class _ProcessSignals:
+class _ProcessSignals(msgspec.Struct):
     """The received signals of this process, shared by its sessions.
 
     Handlers run in the main thread, between any two steps of it: they make one object, and take no lock.
@@ -63,8 +63,8 @@ class _ProcessSignals:
         stopped: True if `stop` was called.
     """
 
-    notes: list[_Note] = field(default_factory=list)
-    raised: dict[int, Callable[[], BaseException]] = field(default_factory=dict)
+    notes: list[_Note] = []
+    raised: dict[int, Callable[[], BaseException]] = {}
     open: int = 0
     stopped: bool = False
 

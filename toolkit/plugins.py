@@ -18,9 +18,10 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from toolkit.errors import ConfigError, UnknownPlugin, choices, did_you_mean, where_looked
 
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Kind(Generic[T]):
+class Kind(msgspec.Struct, Generic[T], frozen=True):
     """A kind of plugin.
 
     Attributes:

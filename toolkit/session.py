@@ -13,8 +13,9 @@ import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
+
+import msgspec
 
 from toolkit.storage_options import DEFAULTS, StorageOptions
 
@@ -25,8 +26,7 @@ R = TypeVar("R")
 Q = ParamSpec("Q")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """The part of a session for tasks elsewhere. It has no repr, because addresses have secrets.
 
     Attributes:
@@ -40,9 +40,11 @@ class Part:
     addresses: Mapping[str, str]
     hosts: frozenset[str]
     stage: str
-    roots: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    roots: Mapping[str, tuple[int, int]] = {}
     scratch: str = ""
     root: str = ""
+
+    __repr__ = object.__repr__
 
 
 class Session:
@@ -210,16 +212,14 @@ def cached_last(function: Callable[[T], R]) -> Callable[[T], R]:
     return cached_function
 
 
-@dataclass(frozen=True)
-class TaskAnswer(Generic[T]):
+class TaskAnswer(msgspec.Struct, Generic[T], frozen=True):
     """The value of a task, and the reachable hosts."""
 
     value: T
     hosts: frozenset[str]
 
 
-@dataclass(frozen=True)
-class InSession(Generic[P, A, T]):
+class InSession(msgspec.Struct, Generic[P, A, T], frozen=True):
     """The function of tasks, in the session of their command.
 
     A process of another machine makes the session with its first task, and keeps it for those that follow.

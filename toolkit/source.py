@@ -6,12 +6,12 @@ were made from, back to its inputs; the files of external sets are read once, to
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import islice
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index, schema
@@ -79,8 +79,7 @@ def look(work: ExternalFile, report: Any, group: record_log.Group | None = None)
 LOOK = Work(look, partial(run_batch, look, log_of_dataset))
 
 
-@dataclass
-class Resolved:
+class Resolved(msgspec.Struct):
     """Shards with their joined sets.
 
     Attributes:
@@ -93,7 +92,7 @@ class Resolved:
     stream: JoinedDataset
     shards: list[str]
     sets: list[JoinedSet]
-    unreadable: dict[str, str] = field(default_factory=dict)
+    unreadable: dict[str, str] = {}
 
     def of(self, shards: list[str]) -> "Resolved":
         """Return the same for some of the shards, in this order."""
@@ -148,8 +147,7 @@ class Resolved:
         return JoinedShard(stream=self.stream, sets=self.sets, shard=shard, max_document_bytes=max_document_bytes)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
+class Source(msgspec.Struct, frozen=True, kw_only=True):
     """The rows of a dataset, as a command may read them.
 
     Attributes:
@@ -343,8 +341,7 @@ def external_sets(stream: JoinedDataset, planned: Mapping[str, records.SetSchema
     ]
 
 
-@dataclass(frozen=True)
-class AvailableSets:
+class AvailableSets(msgspec.Struct, frozen=True):
     """The sets for expressions: of the configuration, then on disk, ours and external.
 
     Attributes:

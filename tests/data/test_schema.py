@@ -325,6 +325,7 @@ def test_descriptions_go_with_types_and_are_apart_on_disk() -> None:
     assert schema.descriptions(type_) == TOLD
     again = from_json(to_json(type_))
     assert again == type_, "types are the same, whatever is said of them"
+    assert (again != type_) is False, "and not different"
     assert schema.descriptions(again) == {}
     assert schema.descriptions(schema.described(again, TOLD)) == TOLD
     assert str(type_) == str(again)

@@ -5,7 +5,6 @@ they are all that reports and most statistics need: rules, labels and groups can
 """
 
 import copy
-import dataclasses
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -112,7 +111,7 @@ def decoding(rules: RuleSet, names: Iterable[str]) -> RuleSet:
     """Return rules with some more decoded attributes; the rules are shared in a process."""
     result, names = copy.copy(rules), set(names)
     fields = {**rules.needs.fields, **{name: {WHOLE} for name in names}}
-    result.needs = dataclasses.replace(rules.needs, keys=rules.needs.keys | names, fields=fields)
+    result.needs = msgspec.structs.replace(rules.needs, keys=rules.needs.keys | names, fields=fields)
     return result
 
 

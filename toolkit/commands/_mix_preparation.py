@@ -1,14 +1,12 @@
 """The preparation of a mix: its shards, with the sets, types and rules of each stream, checked; its budget."""
 
-import dataclasses
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from itertools import count
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -27,17 +25,15 @@ from toolkit.data.dataset import (
 )
 from toolkit.data.row_index import ShardState
 from toolkit.errors import ConfigError, DataError, ToolkitError, choices, did_you_mean, quoted
-from toolkit.exchange import thresholds
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import shard_tasks, tasks_of
 from toolkit.ingest import input_types
 from toolkit.mix import publish
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.budget import BudgetSettings, bounds, drawing
+from toolkit.mix.budget import BudgetSettings, bounds
 from toolkit.mix.budget.bounds import GroupBudget
 from toolkit.mix.joined_sets import JoinedSet
 from toolkit.mix.publish import BudgetFound, unchanged_manifest
-from toolkit.mix.rule_effects import preview
 from toolkit.mix.rule_effects.counts import Totals
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.writer import check_folder
@@ -52,6 +48,9 @@ from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import check_writable, escape_path, exists, join, strip_suffix, work_folder
 from toolkit.storage.stores.local.scratch import scratch
 from toolkit.storage.threads import for_each
+
+if TYPE_CHECKING:
+    from toolkit.mix.budget import drawing
 
 SLIP = 0.8
 """Similarity of two names (see difflib) from which one is taken for a slip of the other."""
@@ -166,8 +165,7 @@ def _may_be_rare(key: str, joined: list[JoinedSet], inline: set[str]) -> bool:
     return bool(foreign) and not difflib.get_close_matches(key, foreign, n=1, cutoff=SLIP)
 
 
-@dataclass
-class PreparedMix:
+class PreparedMix(msgspec.Struct):
     """A mix ready to start.
 
     Attributes:
@@ -182,12 +180,12 @@ class PreparedMix:
     """
 
     settings: MixSettings
-    works: list[ShardToMix] = field(default_factory=list)
-    sets: dict[str, list[JoinedSet]] = field(default_factory=dict)
-    unreadable: dict[str, str] = field(default_factory=dict)
+    works: list[ShardToMix] = []
+    sets: dict[str, list[JoinedSet]] = {}
+    unreadable: dict[str, str] = {}
     shards: int = 0
     notes: str = ""
-    refused: list[ToolkitError] = field(default_factory=list)
+    refused: list[ToolkitError] = []
     budget: BudgetFound | None = None
 
 
@@ -384,7 +382,9 @@ def _weigh(context: Context, prepared: PreparedMix) -> PreparedMix:
 
     The stream that is shortest for its weight gives all it has; nothing is repeated.
     """
-    results = context.run("counting the characters of each stream", preview.preview_shard, shard_tasks(prepared.works))
+    from toolkit.mix.rule_effects.preview import preview_shard  # which few mixes need
+
+    results = context.run("counting the characters of each stream", preview_shard, shard_tasks(prepared.works))
     if broken := failures(results):
         raise ConfigError("weights need the characters of each stream, which cannot be counted:\n" + "\n".join(broken))
     chars = {stream.name: 0 for stream in prepared.settings.streams}
@@ -418,7 +418,7 @@ def with_streams(prepared: PreparedMix, streams: Sequence[Stream], budget: Budge
         )
         for work in prepared.works
     ]
-    return dataclasses.replace(prepared, settings=settings, works=works, budget=budget)
+    return msgspec.structs.replace(prepared, settings=settings, works=works, budget=budget)
 
 
 # --- the budget: its bounds are found from all shards, before the first stage; then it is a rule ----------------------
@@ -465,11 +465,14 @@ DRAWN = 16
 """Bytes that a budget keeps of each document until the mix is published."""
 
 
-def _draws_size(work: drawing.BudgetDrawTask, text: float) -> float:
+def _draws_size(work: "drawing.BudgetDrawTask", text: float) -> float:
     return 0.0 if exists(work.path) else text * DRAWN / DOCUMENT + FILES
 
 
 def _find_budget(context: Context, prepared: PreparedMix, budget: BudgetSettings, paths: Sequence[str]) -> PreparedMix:
+    from toolkit.exchange import thresholds  # which few mixes need
+    from toolkit.mix.budget import drawing
+
     works, shared = prepared.works, not context.options.only_shows
     tasks = tasks_of(
         works, [drawing.BudgetDrawTask(work, path, shared) for work, path in zip(works, paths, strict=True)]

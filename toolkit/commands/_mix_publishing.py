@@ -3,9 +3,8 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -29,7 +28,6 @@ from toolkit.mix.orphans import FIELD
 from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount, Unseen, orphan_counts
 from toolkit.mix.rule_effects import summary
 from toolkit.mix.rule_effects.counts import RuleEffect, Totals
-from toolkit.mix.rule_effects.preview import Preview, ShardToPreview
 from toolkit.mix.rule_effects.summary import MixSummary
 from toolkit.mix.settings import COPY, MixSettings
 from toolkit.records import identity, sets as records
@@ -41,6 +39,9 @@ from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import remove, work_folder
 from toolkit.storage.stores.local.scratch import scratch
 from toolkit.storage.threads import for_each
+
+if TYPE_CHECKING:
+    from toolkit.mix.rule_effects.preview import Preview, ShardToPreview
 
 LOADED = 1024
 """Number of records of shards loaded together."""
@@ -356,12 +357,11 @@ def _outcome(output: str, manifest: Manifest, unmatched: dict[str, list[str]], *
 _ROWS = msgspec.json.Decoder(AttributesRow)
 
 
-@dataclass
-class Orphans:
+class Orphans(msgspec.Struct):
     """The orphans of a mix: how many by rule and set, and some of them, for people."""
 
-    counts: list[OrphanCount] = field(default_factory=list)
-    examples: list[str] = field(default_factory=list)
+    counts: list[OrphanCount] = []
+    examples: list[str] = []
 
     @classmethod
     def of(cls, works: Sequence[ShardToMix], orphan_search: orphans.OrphanCounts) -> "Orphans":
@@ -418,14 +418,16 @@ class Previewing:
             (os.path.join(folder, f"{i}.kept"), os.path.join(folder, f"{i}.copies")) for i in range(len(works))
         ]
 
-    def tasks(self) -> list[Task[ShardToPreview]]:
+    def tasks(self) -> list[Task["ShardToPreview"]]:
         """Return a task of `preview_with_fates` for each shard."""
+        from toolkit.mix.rule_effects.preview import ShardToPreview  # which few mixes need
+
         return [
             Task(task.name, ShardToPreview(task.payload, *paths), task.size, key=task.key)
             for task, paths in zip(shard_tasks(list(self._works)), self._paths, strict=True)
         ]
 
-    def orphans(self, results: Sequence[Result[Preview]]) -> Orphans:
+    def orphans(self, results: Sequence[Result["Preview"]]) -> Orphans:
         """Return the orphans; documents of shards that have failed do not count as kept."""
         notes: list[orphans.ShardNotes | None] = []
         for paths, result in zip(self._paths, results, strict=True):

@@ -11,12 +11,12 @@ from toolkit.errors import amount, short
 from toolkit.mix.budget.bounds import GroupBudget
 from toolkit.mix.publish import BudgetFound, LabelTotals, Manifest, Unseen
 from toolkit.mix.rule_effects.counts import NO_LABEL, RuleEffect, Totals
-from toolkit.mix.rule_effects.explain import VALUE_CHARS, MixChanges
-from toolkit.mix.rule_effects.preview import LabelCount
 from toolkit.rules.kinds import kind_called
 from toolkit.stages.context import table
 
 if TYPE_CHECKING:
+    from toolkit.mix.rule_effects.explain import MixChanges
+    from toolkit.mix.rule_effects.preview import LabelCount
     from toolkit.mix.rule_effects.summary import MixSummary
 
 T = TypeVar("T")
@@ -119,13 +119,15 @@ def _groups(name: str) -> list[str]:
     return ["/".join(parts[: i + 1]) for i in range(len(parts))]
 
 
-def labels_table(labels: Mapping[str, LabelCount], rules: Sequence[tuple[int, str]]) -> str:
+def labels_table(labels: Mapping[str, "LabelCount"], rules: Sequence[tuple[int, str]]) -> str:
     """Return a table of labels: documents read, documents kept, and documents dropped by each rule.
 
     Args:
         labels: Counts by label.
         rules: Number in the table of rules, and kind, of each rule.
     """
+    from toolkit.mix.rule_effects.preview import LabelCount  # which few mixes need
+
     dropping = [i for i, (_, kind) in enumerate(rules) if kind_called(kind).ROLE.drops]
     rows = [["label", "documents", "kept", "of label", "characters", "kept", *(f"# {rules[i][0]}" for i in dropping)]]
     for label, counts in _sections(sorted(labels.items(), key=lambda item: (-item[1].rows, item[0]))):
@@ -243,8 +245,10 @@ def budget_data(budget: BudgetFound | None) -> dict[str, Any] | None:
     return {"unit": budget.unit, "groups": rows}
 
 
-def comparison(one: str, other: str, comparison: MixChanges) -> str:
+def comparison(one: str, other: str, comparison: "MixChanges") -> str:
     """Return lines about the changes between two configurations."""
+    from toolkit.mix.rule_effects.explain import VALUE_CHARS  # which few mixes need
+
     gained, lost = sum(comparison.gained.values()), sum(comparison.lost.values())
     relabelled = sum(comparison.relabelled.values())
     number = comparison.kept

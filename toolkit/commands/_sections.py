@@ -3,11 +3,11 @@
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from toolkit.config.settings import ConfigNode
 from toolkit.config.yaml_nodes import Path

@@ -3,17 +3,17 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
 from toolkit import one_pass
 from toolkit.command_line import CommandResult, Configured, StageOptions, absent
-from toolkit.commands import _mix_preparation as preparation, _mix_tables as tables, _sections as sections
+from toolkit.commands import _mix_preparation as preparation, _sections as sections
 from toolkit.config.settings import stages
 from toolkit.data.dataset import ConfiguredPath, Dataset, Inside, check_dataset, dataset_folders
 from toolkit.errors import ConfigError, NothingThere, ToolkitError, Unreadable, amount, few, quoted
@@ -54,8 +54,7 @@ if TYPE_CHECKING:
 # --- the one pass: what tag and mix do to a shard, done while its documents are made ----------------------------------
 
 
-@dataclass
-class Passing:
+class Passing(msgspec.Struct):
     """The work on each input's documents while they are made.
 
     Attributes:
@@ -71,12 +70,12 @@ class Passing:
 
     tag: tagging.ShardToTag | None
     mix: bindings.ShardToMix | None
-    sign: "dict[str, ShardToSign]" = field(default_factory=dict)
-    plans: "list[whole_section.Plan]" = field(default_factory=list)
+    sign: "dict[str, ShardToSign]" = {}
+    plans: "list[whole_section.Plan]" = []
     deletes: bool = False
     shards: set[str] | None = None
-    tagged: set[str] = field(default_factory=set)
-    failed: dict[str, str] = field(default_factory=dict)
+    tagged: set[str] = set()
+    failed: dict[str, str] = {}
 
     def of(self, work: ingest_plan.InputToIngest) -> InputToPass:
         """Return the work on an input."""
@@ -255,8 +254,7 @@ class IngestResult(CommandResult, kw_only=True):
     salvaged: list[str] = absent()
 
 
-@dataclass(frozen=True)
-class PlannedIngest:
+class PlannedIngest(msgspec.Struct, frozen=True):
     """The inputs of a section ``ingest:``, and those of a run.
 
     Attributes:
@@ -427,6 +425,7 @@ SHOWN = 3
 
 def _dry_run(context: Context, works: Sequence[ingest_plan.InputToIngest]) -> Outcome:
     """Return the plan, and the first documents of each entry; the web is not read."""
+    from toolkit.commands._mix_tables import not_carried as lost_fields
     from toolkit.commands._tracing import first_documents, show_preview
     from toolkit.ingest.index.selecting import estimates
 
@@ -440,7 +439,7 @@ def _dry_run(context: Context, works: Sequence[ingest_plan.InputToIngest]) -> Ou
         if context.has("mix")
         else {}
     )
-    lines += tables.not_carried(lost, sum(preview.looked_at for preview in previews)).split("\n")[1:]
+    lines += lost_fields(lost, sum(preview.looked_at for preview in previews)).split("\n")[1:]
     plan.data.first, plan.data.not_carried = previews, lost
     if selected:
         plan.data.selected = selected
@@ -469,8 +468,7 @@ def show_estimate(name: str, estimate: "FetchEstimate") -> list[str]:
     ]
 
 
-@dataclass
-class _Summary:
+class _Summary(msgspec.Struct):
     """The outcomes of inputs, added up.
 
     Attributes:
@@ -480,13 +478,13 @@ class _Summary:
         items: Items by the name of the entry.
     """
 
-    counts: Counter[str] = field(default_factory=Counter)
-    failed: list[str] = field(default_factory=list)
+    counts: Counter[str] = msgspec.field(default_factory=Counter)
+    failed: list[str] = []
     done: int = 0
     skipped: int = 0
-    items: left_out.Items = field(default_factory=left_out.Items)
-    _limits: dict[int, tuple[str, float]] = field(default_factory=dict)
-    _salvaged: dict[str, list[str]] = field(default_factory=dict)
+    items: left_out.Items = msgspec.field(default_factory=left_out.Items)
+    _limits: dict[int, tuple[str, float]] = {}
+    _salvaged: dict[str, list[str]] = {}
 
     @property
     def salvaged(self) -> list[str]:

@@ -1,10 +1,10 @@
 """Run stages of your own: each makes an attribute set, or new documents, of the documents of a dataset."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
 from toolkit.command_line import CommandResult, Configured, StageOptions
 from toolkit.commands import dedup

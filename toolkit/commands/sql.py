@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Annotated, ClassVar, Literal
 
@@ -130,8 +129,7 @@ DOCUMENTS, JOINED, OUTPUT = "documents", "joined", "output"
 """Names of views; all others are called as sets."""
 
 
-@dataclass
-class Catalog:
+class Catalog(msgspec.Struct):
     """The views there are.
 
     Attributes:
@@ -139,8 +137,8 @@ class Catalog:
         faults: Faults that all of them have.
     """
 
-    makers: dict[str, Callable[[], views.View]] = field(default_factory=dict)
-    faults: streams.Faults = field(default_factory=streams.Faults)
+    makers: dict[str, Callable[[], views.View]] = {}
+    faults: streams.Faults = msgspec.field(default_factory=streams.Faults)
 
     def add(self, name: str, make: Callable[[], views.View]) -> None:
         """Add a view.

@@ -5,7 +5,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -238,8 +237,7 @@ def _check_together(options: Options) -> None:
 # --- what is counted --------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Counting:
+class Counting(msgspec.Struct):
     """Files to count.
 
     Attributes:
@@ -250,11 +248,11 @@ class Counting:
         rejected: items that ingests of these datasets have rejected, by reason.
     """
 
-    works: list[CountJob] = field(default_factory=list)
-    rules: list[Rule] = field(default_factory=list)
+    works: list[CountJob] = []
+    rules: list[Rule] = []
     unit: str = "files"
     notes: str = ""
-    rejected: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = msgspec.field(default_factory=Counter)
 
     def results(self, context: Context, title: str) -> list[Result[CountResult]]:
         """Count the files, unless they are counted; small shards become durable together."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit.command_line import CommandResult, Flag, StageOptions, Words, absent, natural
-from toolkit.commands import _sections as sections, _tag_sample as sampling
+from toolkit.commands import _sections as sections
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import Document
@@ -124,7 +124,9 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
 
         return dolma.run(context, options, run)
     if options.drawn is not None:
-        return sampling.tag(context, options.drawn, options.seed)
+        from toolkit.commands._tag_sample import tag  # which few commands need
+
+        return tag(context, options.drawn, options.seed)
     dataset, plan = context.dataset, sections.tags(context)
     shards, unfinished = context.shards(dataset, judges=True, writes=True)
     if context.share and not shards:

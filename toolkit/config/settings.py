@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 import msgspec
@@ -40,8 +39,7 @@ A `title` says in an error what is expected, where the names of types say it bad
 """
 
 
-@dataclass
-class ConfigNode:
+class ConfigNode(msgspec.Struct):
     """A value of a YAML file, with the lines of its parts.
 
     Attributes:
@@ -55,7 +53,7 @@ class ConfigNode:
 
     value: Any
     name: str = ""
-    lines: dict[Path, int] = field(default_factory=dict)
+    lines: dict[Path, int] = {}
     inside: Path = ()
     moved: tuple[Path, Path] = ((), ())
     root: str = ""
@@ -97,7 +95,6 @@ class ConfigNode:
         return _NodePart(value, self.name, lines, root=self.root, parent=self, prefix=path)
 
 
-@dataclass
 class _NodePart(ConfigNode):
     parent: ConfigNode | None = None
     prefix: Path = ()

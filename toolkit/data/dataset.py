@@ -4,9 +4,10 @@ import functools
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Literal
+
+import msgspec
 
 from toolkit.data.in_place import START, SUFFIX, Begin, InPlace, MadeLines, ShardLines, Sieve
 from toolkit.data.tables import TABLE
@@ -24,8 +25,7 @@ in `toolkit.storage.compression`. Where we choose the name it is ``.jsonl.gz`` o
 _TABLES = (TABLE, ".parq", ".pq")
 
 
-@dataclass(frozen=True, slots=True)
-class Dataset:
+class Dataset(msgspec.Struct, frozen=True):
     """The places of a dataset.
 
     Attributes:
@@ -305,8 +305,7 @@ def _globs(value: object, where: str) -> tuple[str, ...]:
     raise ConfigError(f"{where}: expected a list of globs, got {value!r}")
 
 
-@dataclass(frozen=True)
-class ConfiguredPath:
+class ConfiguredPath(msgspec.Struct, frozen=True):
     """A folder (or a file) of a configuration.
 
     Attributes:

@@ -21,19 +21,18 @@ import functools
 import keyword
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
 import msgspec
 import msgspec.inspect as mi
+from msgspec.structs import replace
 
 from toolkit.config.docstrings import attributes_of
 from toolkit.data.documents import Span
 from toolkit.errors import ConfigError, DataError
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(msgspec.Struct, frozen=True, eq=False):
     """A type of the algebra.
 
     Attributes:
@@ -47,9 +46,22 @@ class Type:
 
     kind: str
     item: Type | None = None
-    fields: tuple[tuple[str, Type], ...] = field(default=())
+    fields: tuple[tuple[str, Type], ...] = ()
     single: bool = False
-    description: str = field(default="", compare=False)
+    description: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Type) and self._compared == other._compared
+
+    def __ne__(self, other: object) -> bool:  # or else that of Struct, which compares the description, too
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._compared)
+
+    @property
+    def _compared(self) -> tuple[Any, ...]:
+        return self.kind, self.item, self.fields, self.single
 
     def __str__(self) -> str:
         match self.kind:

@@ -14,9 +14,10 @@ the first mark, by which damage, and what people wrote elsewhere, is found befor
 import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from toolkit.config import settings
 from toolkit.errors import DataError
@@ -45,8 +46,7 @@ _HEADING = re.compile(r"## (.+?)\s*")
 Line = tuple[int, str]
 
 
-@dataclass
-class UserParts:
+class UserParts(msgspec.Struct):
     """Parts of a card to keep.
 
     Attributes:
@@ -55,9 +55,9 @@ class UserParts:
         blocks: Blocks of the body, from mark to mark, with the heading that each stood under; empty before the first.
     """
 
-    head: list[str] = field(default_factory=list)
-    keys: set[str] = field(default_factory=set)
-    blocks: list[tuple[str, str]] = field(default_factory=list)
+    head: list[str] = []
+    keys: set[str] = set()
+    blocks: list[tuple[str, str]] = []
 
 
 def is_ours(text: str) -> bool:

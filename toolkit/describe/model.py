@@ -1,14 +1,16 @@
 """Facts about a dataset or an output; the card, the Croissant document and the report present them."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from toolkit.config.scale import Scale
 from toolkit.data.schema import Type
-from toolkit.inspect.targets import Format
 from toolkit.mix.rule_effects.counts import RuleEffect, SizesByLabel, Totals
 from toolkit.records.origins import Origin
+
+if TYPE_CHECKING:
+    from toolkit.inspect.targets import Format
 
 
 class DataFile(msgspec.Struct, frozen=True):
@@ -262,7 +264,7 @@ class Facts(msgspec.Struct, frozen=True):
     example: tuple[str, dict[str, Any] | str] | None = None
     id_keys: tuple[str, ...] = ("id",)
     prefix: str = ""
-    format: Format | None = None
+    format: "Format | None" = None
     splits: list[Split] = []
     notes: list[str] = []
     is_output: bool = False

@@ -3,7 +3,6 @@
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -83,8 +82,7 @@ class ScanJob(ConfigStruct):
     first: int | None = None
 
 
-@dataclass
-class FileScan:
+class FileScan(msgspec.Struct):
     """The outcome of a look.
 
     Attributes:
@@ -106,17 +104,17 @@ class FileScan:
 
     size: int
     sha256: str = ""
-    types: dict[str, Type] = field(default_factory=dict)
+    types: dict[str, Type] = {}
     number: int = 0
     content_size: int = 0
     whole: bool = True
-    numeric: list[str] = field(default_factory=list)
-    rounded: list[str] = field(default_factory=list)
+    numeric: list[str] = []
+    rounded: list[str] = []
     too_large: int = 0
-    warc: dict[str, Crawled] = field(default_factory=dict)
-    crawls: set[str] = field(default_factory=set)
+    warc: dict[str, Crawled] = {}
+    crawls: set[str] = set()
     lines: tuple[int, int] | None = None
-    labels: dict[str, int] = field(default_factory=dict)
+    labels: dict[str, int] = {}
 
 
 def scan_file(work: ScanJob, report: Report) -> FileScan:

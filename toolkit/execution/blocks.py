@@ -7,9 +7,10 @@ shard ──Lines──> in_blocks ──> in_order(function) ──results in t
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from toolkit.errors import DataError, ToolkitError
 from toolkit.interrupts import check
@@ -27,8 +28,7 @@ BLOCK_BYTES = 1 << 19
 in the last digit with what is computed at once (`toolkit.text.encoders.tokens`)."""
 
 
-@dataclass
-class Block:
+class Block(msgspec.Struct):
     """A batch of raw lines, with the error after them.
 
     Attributes:
@@ -37,7 +37,7 @@ class Block:
         stored: Stored bytes that were read for the lines.
     """
 
-    lines: list[bytes] = field(default_factory=list)
+    lines: list[bytes] = []
     fault: DataError | None = None
     stored: int = 0
 

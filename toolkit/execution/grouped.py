@@ -10,10 +10,11 @@ import time
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
 from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import record_logs
@@ -145,8 +146,7 @@ def tasks_of(
     ]
 
 
-@dataclass(frozen=True)
-class Work(Generic[P, R]):
+class Work(msgspec.Struct, Generic[P, R], frozen=True):
     """The function of tasks, with one for groups of small tasks.
 
     Attributes:
@@ -211,8 +211,7 @@ class Work(Generic[P, R]):
             raise
 
 
-@dataclass(frozen=True)
-class _Group:
+class _Group(msgspec.Struct, frozen=True):
     """The payload of a group."""
 
     tasks: list[Task[Any]]

@@ -19,7 +19,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 import msgspec
 
@@ -71,8 +70,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     doing: dict[str, list[str]] = {}
 
 
-@dataclass(frozen=True)
-class ActiveLease:
+class ActiveLease(msgspec.Struct, frozen=True):
     """A lease of a live run, with the seconds since its renewal."""
 
     path: str

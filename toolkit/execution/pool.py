@@ -18,7 +18,6 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from io import BytesIO
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -380,7 +379,6 @@ def _live(
                 send(_ERROR, _Raised(error))
 
 
-@dataclass
 class _Raised:
     """An error of a call, pickled separately. So a failure to pickle is reported."""
 

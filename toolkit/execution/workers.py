@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from toolkit.config.settings import ConfigNode, ConfigStruct, convert, divide
 from toolkit.execution.executors import Begun, Executor, P, Report, Task

@@ -4,7 +4,6 @@ The reader of the format, and what an ingest does to its documents (`toolkit.ing
 that `toolkit.data.in_place` asks for: the same ones that an ingest would write.
 """
 
-import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
@@ -212,7 +211,7 @@ def _with_types(dataset: Dataset, files: FilesInPlace) -> Dataset:
         if json_files.load(path, input_types.StoredTypes) != stored_types:
             json_files.save(path, stored_types)
     types = msgspec.json.encode(stored_types.types).decode()
-    return dataclasses.replace(dataset, in_place=msgspec.structs.replace(files, types=types))
+    return msgspec.structs.replace(dataset, in_place=msgspec.structs.replace(files, types=types))
 
 
 def _files(section: ConfigNode) -> tuple[str, FilesInPlace]:

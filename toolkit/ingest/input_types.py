@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 import xxhash
@@ -32,8 +31,7 @@ class StoredTypes(freshness.Artifact, frozen=True, kw_only=True):
         return {"": self.stamp}
 
 
-@dataclass(frozen=True)
-class InputTypes:
+class InputTypes(msgspec.Struct, frozen=True):
     """The types of inputs' documents.
 
     Attributes:

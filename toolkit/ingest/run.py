@@ -10,9 +10,10 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import row_index
@@ -229,8 +230,7 @@ def outcome_of(record: ingested.InputRecord, *, skipped: bool) -> IngestedInput:
     )
 
 
-@dataclass
-class _ShardsOutput:
+class _ShardsOutput(msgspec.Struct, dict=True):
     """Writes documents to the shards of a work, with their attributes."""
 
     work: InputToIngest
@@ -240,8 +240,8 @@ class _ShardsOutput:
     threads: int
     inputs: Sources
     rows: int = 0
-    shards: dict[str, sets.OutputState] = field(default_factory=dict)
-    records: list[tuple[InputBytes, int]] = field(default_factory=list)
+    shards: dict[str, sets.OutputState] = {}
+    records: list[tuple[InputBytes, int]] = []
 
     def __post_init__(self) -> None:
         self.common = self.work.entry.settings()

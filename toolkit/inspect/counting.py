@@ -9,7 +9,6 @@ for data.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -485,13 +484,12 @@ def merged_groups(works: Iterable[CountJob], number: int, folder: str) -> Iterab
     return groups.merged((work.path_of(work.parts[number], "groups") for work in works), folder)
 
 
-@dataclass
-class MergedCounts:
+class MergedCounts(msgspec.Struct):
     """The counts of all documents, beside their groups."""
 
-    distributions: list[Distribution] = field(default_factory=list)
-    lengths: LengthsByLabel = field(default_factory=dict)
-    samples: list[SampledDocument] = field(default_factory=list)
+    distributions: list[Distribution] = []
+    lengths: LengthsByLabel = {}
+    samples: list[SampledDocument] = []
 
 
 def merged_records(works: Iterable[CountJob]) -> MergedCounts:

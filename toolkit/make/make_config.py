@@ -7,11 +7,11 @@ attributes/<set>/X ───┴──> Stage.make ──> attributes/NAME/X, or 
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from toolkit.config import settings as config
 from toolkit.config.docstrings import first_line

@@ -17,6 +17,7 @@ from toolkit.errors import DataError
 from toolkit.execution.blocks import in_order, threads_for
 from toolkit.execution.executors import Report, Result, Task
 from toolkit.execution.grouped import ShardDone, Work, run_sequentially
+from toolkit.lazy_numpy import np
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.encode import Encoded, Encoder
 from toolkit.mix.join import digests_of, inputs_of, joint_blocks
@@ -199,7 +200,7 @@ def written_of(work: ShardToMix, record: StageRecord) -> "NotedDocuments":
 
     path = stage_path(work.settings.output.path, record.settings, work.key) + WRITTEN
     indexed = IndexedDocuments(work.dataset, work.shard, record.totals.rows)
-    return NotedDocuments(work.name, record.note_sizes[WRITTEN] // NOTED.itemsize, path, indexed)
+    return NotedDocuments(work.name, record.note_sizes[WRITTEN] // np.dtype(NOTED).itemsize, path, indexed)
 
 
 @contextmanager

@@ -5,11 +5,11 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import xxhash
+from msgspec.structs import replace
 
 from toolkit.config import settings as config
 from toolkit.config.plugin_code import recorded_code

@@ -8,7 +8,6 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import IO, Any, ClassVar, Self
 
 import msgspec
@@ -24,8 +23,7 @@ from toolkit.text.batch import Batch
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_. -]{0,98}[A-Za-z0-9_.-])?")
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """An attribute for a writer.
 
     Attributes:
@@ -137,8 +135,7 @@ class MixedBatch:
         return [mixed.fields for mixed in self._mixed]
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """How an output is read again; the defaults are right for lines such as documents have.
 
     Attributes:
@@ -157,7 +154,7 @@ class Reading:
     joined: bool = False
     headers: str = ""
     values: str = "attributes"
-    types: Mapping[str, Any] = field(default_factory=dict)
+    types: Mapping[str, Any] = {}
     label: str = ""
     is_language: bool = False
 

@@ -9,8 +9,9 @@ what one lists is there.
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from toolkit.errors import ConfigError, DataError
 from toolkit.mix import publish
@@ -147,8 +148,7 @@ class FetchFolder:
         return sorted(listings)
 
 
-@dataclass(frozen=True)
-class FetchJob:
+class FetchJob(msgspec.Struct, frozen=True):
     """A file to be fetched.
 
     Attributes:

@@ -10,8 +10,9 @@ import hashlib
 import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+import msgspec
 
 from toolkit.distribution import NAME, missing_extra
 from toolkit.errors import ConfigError, DataError, Forbidden, ToolkitError, Unreadable
@@ -38,8 +39,7 @@ _TOKENS = "`hf auth login`, or set HF_TOKEN"
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class _RemoteFile:
+class _RemoteFile(msgspec.Struct, frozen=True):
     """A file of a repository: its sha256 if it is a large one, else the digest that git gives it."""
 
     size: int
@@ -59,13 +59,12 @@ def _blob(path: str) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-@dataclass
-class _Tree:
+class _Tree(msgspec.Struct):
     """The files of a repository at a commit."""
 
     commit: str | None
     private: bool
-    files: dict[str, _RemoteFile] = field(default_factory=dict)
+    files: dict[str, _RemoteFile] = {}
 
 
 class Repository:

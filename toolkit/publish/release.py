@@ -4,7 +4,8 @@ import os
 import re
 import time
 import urllib.parse
-from dataclasses import dataclass
+
+import msgspec
 
 from toolkit.errors import ConfigError, DataError, ToolkitError, Unreadable, did_you_mean, duration, few
 from toolkit.inspect import targets
@@ -25,8 +26,7 @@ FORM = "hf://datasets/USER/NAME"
 """Of an address, for people."""
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """A dataset of the Hub.
 
     Attributes:
@@ -116,8 +116,7 @@ _AS_OURS = re.compile(r"(?:.*/)?(?P<label>[^/]+)/(?P=label)(?:_part_\d+)?(?:\.\w
 """Parts as ours are called, in formats that are not installed, too."""
 
 
-@dataclass(frozen=True)
-class ReleaseFile:
+class ReleaseFile(msgspec.Struct, frozen=True):
     """A file of a release.
 
     Attributes:
@@ -133,8 +132,7 @@ class ReleaseFile:
     listed: str
 
 
-@dataclass(frozen=True)
-class ReleasePart:
+class ReleasePart(msgspec.Struct, frozen=True):
     """A part of a release: its file, and those that belong to it."""
 
     files: tuple[ReleaseFile, ...]

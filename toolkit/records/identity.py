@@ -4,26 +4,27 @@ row indexes, 8 bytes a document ──ranges of hashes, on local disk──> sor
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 import xxhash
 
 from toolkit.data import alignment, documents, record_logs, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, ToolkitError
+from toolkit.lazy_numpy import np
 from toolkit.storage.freshness import Artifact, state
 from toolkit.storage.paths import join
 from toolkit.storage.reading import open_stored
 from toolkit.storage.stores.local.scratch import open_scratch, scratch
 from toolkit.storage.threads import for_each
 
-Array: TypeAlias = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[Any]"
 
 MEMORY = 256_000_000
 """Bytes of a search, by default."""
@@ -31,7 +32,7 @@ MEMORY = 256_000_000
 _COST = 24
 """Bytes of memory that a document takes while its range of hashes is sorted."""
 
-KEY = np.dtype([("high", "<u8"), ("low", "<u8")])
+KEY = [("high", "<u8"), ("low", "<u8")]
 """Result of `toolkit.data.row_index.key_of`: documents with equal keys are the same."""
 
 _PLACE = ("identity", "ids")
@@ -163,8 +164,7 @@ def _confirmed(shards: Sequence[ShardDocuments], repeated: Array) -> Iterator[Du
 # --- documents of shards --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class IndexedDocuments:
+class IndexedDocuments(msgspec.Struct, frozen=True):
     """The documents of a shard with a row index."""
 
     dataset: Dataset
@@ -203,8 +203,7 @@ class IndexedDocuments:
         raise DataError("expected the documents that were indexed, got fewer; run again", path=path)
 
 
-@dataclass(frozen=True)
-class ChosenDocuments:
+class ChosenDocuments(msgspec.Struct, frozen=True):
     """Some documents of a shard with a row index.
 
     Attributes:
@@ -239,12 +238,11 @@ class ChosenDocuments:
         return self.indexed.id(int(self.places[place]))
 
 
-NOTED = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<u4")])
+NOTED = [("high", "<u8"), ("low", "<u8"), ("row", "<u4")]
 """Result of `toolkit.data.row_index.identity_record` for a document: its `KEY`, and its row, from 1."""
 
 
-@dataclass(frozen=True)
-class NotedDocuments:
+class NotedDocuments(msgspec.Struct, frozen=True):
     """The documents of a shard in the output of a mix.
 
     Attributes:

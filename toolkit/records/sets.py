@@ -7,11 +7,11 @@
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import Any, Self, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from toolkit.data import record_logs, row_index, schema
 from toolkit.data.alignment import missing_file
@@ -431,8 +431,7 @@ class ShardSets:
         return self._attributes[set_name]
 
 
-@dataclass(frozen=True)
-class ShardAttributes:
+class ShardAttributes(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The attributes of a shard in a set, ours or external.
 
     Attributes:
@@ -447,7 +446,7 @@ class ShardAttributes:
     set: str
     shard: str
     documents: ShardState | None = None
-    shard_sets: ShardSets | None = field(default=None, repr=False, compare=False)
+    shard_sets: ShardSets | None = None
 
     @property
     def path(self) -> str:

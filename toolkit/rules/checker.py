@@ -4,9 +4,10 @@ import ast
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NoReturn
+
+import msgspec
 
 from toolkit.config.syntax_trees import parse_expression
 from toolkit.data.schema import (
@@ -50,8 +51,7 @@ _CONSTANTS = {"null": "None", "none": "None", "true": "True", "false": "False"}
 _SPAN_FIELDS = {"start": 0, "end": 1, "score": 2}
 
 
-@dataclass(frozen=True)
-class Name:
+class Name(msgspec.Struct, frozen=True):
     """A name for expressions.
 
     Attributes:

@@ -14,8 +14,9 @@ Expressions that other sections than ``mix:`` ask of documents: which sets they 
 import ast
 import keyword
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from toolkit.data.chosen_text import SetReference, split_reference
 from toolkit.data.metadata_fields import DOCUMENT, METADATA, ROOTS
@@ -42,8 +43,7 @@ def is_name(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text) and text not in reserved
 
 
-@dataclass(frozen=True)
-class Expression:
+class Expression(msgspec.Struct, frozen=True):
     """A checked expression.
 
     Attributes:

@@ -16,7 +16,6 @@ import contextlib
 import enum
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -222,8 +221,7 @@ Values = Sequence[Any]
 """The values of a document, one for each argument of functions, the document last."""
 
 
-@dataclass(frozen=True, eq=False)
-class CompiledRule:
+class CompiledRule(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A rule ready to run. One that drops or annotates is just that; kinds that do more extend it.
 
     Attributes:
@@ -376,8 +374,7 @@ Names = Mapping[str, Name]
 _Check = Callable[[str, Names, Facts], Expression]
 
 
-@dataclass
-class Needs:
+class Needs(msgspec.Struct):
     """The values to read for rules and labels.
 
     Attributes:
@@ -390,13 +387,13 @@ class Needs:
         by_library: Patterns and selectors that the library of their language runs.
     """
 
-    keys: set[str] = field(default_factory=set)
-    fields: dict[str, set[str]] = field(default_factory=dict)
-    to_set: set[str] = field(default_factory=set)
+    keys: set[str] = set()
+    fields: dict[str, set[str]] = {}
+    to_set: set[str] = set()
     source: bool = False
     documents: bool = False
     joined: bool = False
-    by_library: list[str] = field(default_factory=list)
+    by_library: list[str] = []
 
     def run_by_library(self, text: str) -> None:
         """Note a pattern or selector for the library of its language."""

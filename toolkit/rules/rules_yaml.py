@@ -1,11 +1,9 @@
 """Reads rules as they are written in YAML: entries of all kinds, groups, included files, and parameters."""
 
 import ast
-import dataclasses
 import glob
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
@@ -161,8 +159,7 @@ class IncludeForm(_Common, kw_only=True):
 _NOT_EMPTY = ("when", "name", "group", "include")
 
 
-@dataclass(frozen=True)
-class _Around:
+class _Around(msgspec.Struct, frozen=True):
     """The surroundings of a rule.
 
     Attributes:
@@ -176,10 +173,10 @@ class _Around:
 
     base: str
     included: tuple[str, ...] = ()
-    files: list[str] = field(default_factory=list)
+    files: list[str] = []
     group: str = ""
     when: tuple[str, ...] = ()
-    scope: Scope = field(default_factory=dict)
+    scope: Scope = {}
 
 
 def read_rules(source: ConfigNode, base: str = "", scope: Scope | None = None) -> list[Rule]:
@@ -301,7 +298,7 @@ def _within(rule: Rule, place: ConfigNode, around: _Around) -> Rule:
 
 def _group(entry: GroupForm, place: ConfigNode, around: _Around) -> list[Rule]:
     group = f"{around.group}/{entry.group}" if around.group else entry.group
-    inner = dataclasses.replace(around, group=group, when=(*around.when, *filter(None, [entry.when])))
+    inner = msgspec.structs.replace(around, group=group, when=(*around.when, *filter(None, [entry.when])))
     return _scoped(place, place.at("rules"), inner, around.scope)
 
 
@@ -323,7 +320,7 @@ def _include(entry: IncludeForm, place: ConfigNode, around: _Around) -> list[Rul
     if isinstance(source.value, dict) and "mix" in source.value:
         source = source.at("mix")
     own = read_scope(place, around.base)
-    inner = dataclasses.replace(
+    inner = msgspec.structs.replace(
         around,
         base=os.path.dirname(result),
         included=(*around.included, os.path.abspath(result)),
@@ -343,6 +340,6 @@ def _include(entry: IncludeForm, place: ConfigNode, around: _Around) -> list[Rul
 def _scoped(place: ConfigNode, rules: ConfigNode, inner: _Around, outer: Scope) -> list[Rule]:
     """Return rules with their own parameters. Those from outside go before."""
     own = read_scope(place, inner.base)
-    results = _read(rules, dataclasses.replace(inner, scope=merged(own, outer)))
+    results = _read(rules, msgspec.structs.replace(inner, scope=merged(own, outer)))
     check_used(place, own, results)
     return results

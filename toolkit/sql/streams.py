@@ -7,7 +7,6 @@ A stream looks like a dataset of pyarrow's, because DuckDB tells these which col
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -43,11 +42,10 @@ _TYPES = {
 }
 
 
-@dataclass
-class Faults:
+class Faults(msgspec.Struct):
     """The errors and signals of streams during a query; DuckDB reports it in its own words."""
 
-    errors: list[BaseException] = field(default_factory=list)
+    errors: list[BaseException] = []
 
     @contextmanager
     def noting(self) -> Iterator[None]:

@@ -2,12 +2,12 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from toolkit import command_line
 from toolkit.command_line import CommandResult, absent
@@ -49,7 +49,6 @@ class CheckedShards(NamedTuple):
     notes: str
 
 
-@dataclass(eq=False)
 class Context(Running):
     """The configuration of a command; a context manager that ends the processes of the command.
 
@@ -62,21 +61,24 @@ class Context(Running):
         written: Configuration with all outputs, if this one is of an edition, or of tokens.
     """
 
-    waiting: set[str] = field(default_factory=set)
+    waiting: set[str] = set()
     is_broken: bool = False
-    failed: set[str] = field(default_factory=set)
-    faults: list[str] = field(default_factory=list)
+    failed: set[str] = set()
+    faults: list[str] = []
     written: Config | None = None
     _inputs: tuple[Sequence[ingest_plan.InputToIngest], list[NothingThere]] | None = None
-    _external: dict[str, list[external_sets.ExternalContent]] = field(default_factory=dict)
+    _external: dict[str, list[external_sets.ExternalContent]] = {}
     _before: str = ""
-    _values: dict[str, Any] = field(default_factory=dict, init=False)
 
     def once(self, key: str, read: Callable[[], T]) -> T:
         """Return a cached value, such as a section."""
         if key not in self._values:
             self._values[key] = read()
         return cast("T", self._values[key])
+
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        return {}
 
     @cached_property
     def stages(self) -> dict[str, Any]:
@@ -553,8 +555,7 @@ class DryRun(CommandResult, kw_only=True):
     salvaged: list[str] = absent()
 
 
-@dataclass
-class Outcome:
+class Outcome(msgspec.Struct):
     """The outcome of a command.
 
     Attributes:
@@ -567,8 +568,8 @@ class Outcome:
     """
 
     text: str = ""
-    data: Any = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
+    data: Any = {}
+    failures: list[str] = []
     exit_code: int = 0
     stops_run: bool = False
     for_programs: bool = False

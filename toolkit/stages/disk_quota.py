@@ -12,8 +12,9 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import msgspec
 
 from toolkit.errors import ConfigError, DataError, ToolkitError, Unreadable
 from toolkit.execution.executors import P, Task
@@ -272,8 +273,7 @@ def _bytes_of(root: str) -> int:
 # --- estimates --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class InputEstimate:
+class InputEstimate(msgspec.Struct, frozen=True):
     """The estimate for an input: bytes of documents, of their attributes, and of the mix."""
 
     documents: int = 0

@@ -8,7 +8,7 @@ from toolkit.errors import ConfigError, StaleError
 from toolkit.records import sets
 from toolkit.storage import models
 from toolkit.storage.freshness import DONE, State
-from toolkit.whole_corpus.resolve import check_resolved
+from toolkit.whole_corpus import records
 
 
 def state_of(
@@ -45,7 +45,10 @@ def _state(
         if aligned is not None and (path := sets.changed_input(aligned)):
             message = f"expected values of {path} as it is now, got those of an earlier version; run `toolkit align`"
             raise StaleError(message, path=dataset.attribute_path(set_name, ""))
-        check_resolved(dataset, set_name, shards, whole=complete)
+        if records.load_resolution(dataset, set_name):
+            from toolkit.whole_corpus.resolve import check_resolved  # which most sets do not need
+
+            check_resolved(dataset, set_name, shards, whole=complete)
         learnt_from = _check_files(dataset, set_name, schema, shards)
     except StaleError as error:
         return State("stale", str(error), error=error)

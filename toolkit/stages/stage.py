@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
@@ -147,8 +146,7 @@ class Faults:
             raise ConfigError("\n".join(self.messages))
 
 
-@dataclass
-class Checked:
+class Checked(msgspec.Struct):
     """Result of checking sections, in the order of a run.
 
     Attributes:
@@ -161,17 +159,16 @@ class Checked:
         reads: Names of the sets that the sets of each section read, by the name of its stage.
     """
 
-    faults: Faults = field(default_factory=Faults)
-    sets: dict[str, records.SetSchema] = field(default_factory=dict)
-    holds: dict[str, str] = field(default_factory=dict)
-    outputs: dict[str, str] = field(default_factory=dict)
-    roots: list[str] = field(default_factory=list)
-    plans: dict[str, Any] = field(default_factory=dict)
-    reads: dict[str, set[str]] = field(default_factory=dict)
+    faults: Faults = msgspec.field(default_factory=Faults)
+    sets: dict[str, records.SetSchema] = {}
+    holds: dict[str, str] = {}
+    outputs: dict[str, str] = {}
+    roots: list[str] = []
+    plans: dict[str, Any] = {}
+    reads: dict[str, set[str]] = {}
 
 
-@dataclass(frozen=True)
-class Declaration:
+class Declaration(msgspec.Struct, frozen=True):
     """A stage, declared as `STAGE` by the module of its command.
 
     Attributes:

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec.structs import replace
 
 from toolkit.command_line import Options
 from toolkit.config.settings import Config, ConfigNode
@@ -79,16 +81,14 @@ def skip_finished(
     return rest, finished
 
 
-@dataclass
-class _Stage:
+class _Stage(msgspec.Struct):
     """A running stage: the keys of its tasks, and groups, by name; the started ones."""
 
     keys: dict[str, list[str]]
-    doing: set[str] = field(default_factory=set)
+    doing: set[str] = set()
 
 
-@dataclass(eq=False)
-class Running:
+class Running(msgspec.Struct, eq=False, dict=True):
     """Runs tasks, stage by stage, as the configuration and the options say.
 
     Attributes:
@@ -103,12 +103,12 @@ class Running:
     options: Options
     config: Config
     source: ConfigNode
-    session: Session = field(default_factory=current)
+    session: Session = msgspec.field(default_factory=current)
     stage: str = ""
-    failures: dict[tuple[str, str], Failure] = field(default_factory=dict)
-    _stages: dict[str, _Stage] = field(default_factory=dict)
+    failures: dict[tuple[str, str], Failure] = {}
+    _stages: dict[str, _Stage] = {}
     _progress: Progress | None = None
-    _stage: _Stage = field(default_factory=lambda: _Stage({}))
+    _stage: _Stage = msgspec.field(default_factory=lambda: _Stage({}))
     _here: Callable[[], list[str]] | None = None
 
     def __post_init__(self) -> None:

@@ -14,13 +14,13 @@ import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from itertools import chain, dropwhile, groupby, takewhile
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 import msgspec
 import xxhash
+from msgspec.structs import replace
 
 from toolkit.errors import DataError, Unreadable, in_words
 from toolkit.storage import store_of
@@ -138,8 +138,7 @@ def _digest(entry: LogEntry, record: bytes) -> str:
     return xxhash.xxh3_64_hexdigest(named + record)
 
 
-@dataclass
-class LogFile:
+class LogFile(msgspec.Struct):
     """The entries of a file, one after the other; those that are damaged are left out.
 
     Iterating raises Unreadable if another version of the toolkit wrote the file.
@@ -572,10 +571,9 @@ class Group(Transaction):
         self.files.abort()
 
 
-@dataclass
-class _Changes:
+class _Changes(msgspec.Struct):
     """The entries of a group in a record log: places without a record, then records."""
 
     log: RecordLog
-    forgotten: list[RecordKey] = field(default_factory=list)
-    records: dict[RecordKey, bytes] = field(default_factory=dict)
+    forgotten: list[RecordKey] = []
+    records: dict[RecordKey, bytes] = {}

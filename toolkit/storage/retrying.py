@@ -17,8 +17,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 from toolkit.errors import Unreadable, duration
 from toolkit.interrupts import is_ending, pause
@@ -54,8 +55,7 @@ SHOWN = 300
 clock = time.monotonic
 
 
-@dataclass(frozen=True)
-class RetryableError:
+class RetryableError(msgspec.Struct, frozen=True):
     """Cause of a failed request with a chance of success later.
 
     Attributes:

@@ -1,11 +1,9 @@
 """The section ``tag:``: sets, their taggers in the order of what they read, and the schemas on disk."""
 
-import dataclasses
 import functools
 import graphlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -108,8 +106,7 @@ class Plan(ConfigStruct):
     sets: dict[str, list[Entry]]
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(msgspec.Struct, frozen=True, dict=True):
     """A configured tagger in its place.
 
     Attributes:
@@ -471,7 +468,7 @@ def _proven_by_text(reference: Reference, own: Entry, entries: Mapping[tuple[str
     """
     other = entries.get((reference.set, reference.key))
     same = other is not None and other.text == own.text and other.when is None
-    return dataclasses.replace(reference, proven=reference.proven | {reference.key}) if same else reference
+    return msgspec.structs.replace(reference, proven=reference.proven | {reference.key}) if same else reference
 
 
 def _proven(
@@ -485,7 +482,7 @@ def _proven(
     other = entries.get((reference.set, reference.key))
     if other and other.when and (other.when.expression, other.when.reads) == (own.expression, own.reads):
         result |= {reference.key}
-    return dataclasses.replace(reference, proven=result)
+    return msgspec.structs.replace(reference, proven=result)
 
 
 def _sorted(reads: Mapping[T, Iterable[T]]) -> list[T]:

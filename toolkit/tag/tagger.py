@@ -6,7 +6,6 @@ source, one sentence and the edge cases, examples, options, ``tag``. It imports 
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -21,8 +20,7 @@ from toolkit.plugins import Kind
 from toolkit.storage import models, store_of
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(msgspec.Struct, frozen=True):
     """Example for documentation and test.
 
     Attributes:
@@ -35,16 +33,15 @@ class Example:
 
     text: str
     value: Any
-    options: Mapping[str, Any] = field(default_factory=dict)
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = {}
+    attributes: Mapping[str, Any] = {}
+    metadata: Mapping[str, Any] = {}
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", msgspec.to_builtins(self.value))
+        msgspec.structs.force_setattr(self, "value", msgspec.to_builtins(self.value))
 
 
-@dataclass(frozen=True)
-class _AttributeMark:
+class _AttributeMark(msgspec.Struct, frozen=True):
     key: str
     type: Any
     or_value: bool
@@ -133,8 +130,7 @@ def says(tagger: str, flag: Literal["TOKENS", "PERSONAL"]) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True):
     """Attribute in an option of a tagger.
 
     Attributes:
@@ -182,12 +178,13 @@ def markers(tagger: type[msgspec.Struct], name: str) -> dict[str, Any]:
 
     Names are `attribute`, `model`, `check`, `neutral` and `added`.
     """
-    results = {}
-    for option, hint in get_type_hints(tagger, include_extras=True).items():
-        for meta in _metas(hint):
-            if isinstance(meta, msgspec.Meta) and name in (meta.extra or {}):
-                results[option] = (meta.extra or {})[name]
-    return results
+    return {option: meta.extra[name] for option, meta in _marked(tagger) if meta.extra and name in meta.extra}
+
+
+@functools.cache
+def _marked(tagger: type[msgspec.Struct]) -> list[tuple[str, msgspec.Meta]]:
+    hints = get_type_hints(tagger, include_extras=True)  # which takes its time
+    return [(option, meta) for option in hints for meta in _metas(hints[option]) if isinstance(meta, msgspec.Meta)]
 
 
 def _metas(hint: Any) -> Iterator[Any]:

@@ -3,7 +3,6 @@
 import inspect
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -20,8 +19,7 @@ CHOICES_WITH_EXTRAS = {"icu": "icu"}
 """Choices of options that need an extra, whichever tagger offers them."""
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(msgspec.Struct, frozen=True):
     """An option of a plugin, as it is shown."""
 
     name: str
@@ -30,8 +28,7 @@ class Option:
     description: str
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """Part of a tagger's values with a description.
 
     Attributes:
@@ -43,8 +40,7 @@ class Value:
     description: str
 
 
-@dataclass(frozen=True)
-class Read:
+class Read(msgspec.Struct, frozen=True):
     """Attribute of another set, read by a tagger.
 
     Attributes:

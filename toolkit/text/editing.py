@@ -17,8 +17,9 @@ joins what is left of the lines around it.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeVar
+
+import msgspec
 
 from toolkit.data.documents import Span
 from toolkit.errors import DataError
@@ -35,8 +36,7 @@ ORIGINAL = "{}"
 TAG = "{tag}"
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(msgspec.Struct, frozen=True):
     """A stretch of text and its replacement.
 
     Attributes:
@@ -51,8 +51,7 @@ class Edit:
     clamped: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(msgspec.Struct, frozen=True):
     """A text after its edits.
 
     Attributes:

@@ -4,7 +4,6 @@ Python texts are not needed.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple, cast
@@ -43,8 +42,7 @@ _check = Compiled(f"{_KERNEL}:check", _TEXTS, "int64*")
 _trim = Compiled(f"{_KERNEL}:trim", _TEXTS, "int64 int64*")
 
 
-@dataclass(frozen=True)
-class DecodedTexts:
+class DecodedTexts(msgspec.Struct, frozen=True, dict=True):
     """Texts decoded from JSON.
 
     Attributes:

@@ -12,8 +12,9 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from toolkit.data.schema import Type
 from toolkit.errors import ToolkitError
@@ -116,8 +117,7 @@ class At(NamedTuple):
     row: int
 
 
-@dataclass(frozen=True)
-class Shard:
+class Shard(msgspec.Struct, frozen=True):
     """A file of documents.
 
     Attributes:
@@ -131,16 +131,14 @@ class Shard:
     rows: int | None
 
 
-@dataclass(frozen=True)
-class ValueSet:
+class ValueSet(msgspec.Struct, frozen=True):
     """A set of values of documents: its name, and the types of its keys."""
 
     name: str
     types: dict[str, Type]
 
 
-@dataclass
-class CorpusRow:
+class CorpusRow(msgspec.Struct):
     """A browsed document, or the faults of its reading.
 
     Attributes:
@@ -155,9 +153,9 @@ class CorpusRow:
     id: str = ""
     source: str = ""
     text: str = ""
-    fields: dict[str, Any] = field(default_factory=dict)
-    values: dict[str, dict[str, Any]] = field(default_factory=dict)
-    faults: list[str] = field(default_factory=list)
+    fields: dict[str, Any] = {}
+    values: dict[str, dict[str, Any]] = {}
+    faults: list[str] = []
 
 
 class Scanned(NamedTuple):

@@ -3,7 +3,6 @@
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,8 +26,7 @@ Parameters = dict[str, dict[str, Any]]
 """Values by name and label, as rules have them."""
 
 
-@dataclass(frozen=True)
-class MixNames:
+class MixNames(msgspec.Struct, frozen=True):
     """Additional names of a mix for conditions.
 
     Attributes:
@@ -41,7 +39,7 @@ class MixNames:
     sets: Sequence[str] = ()
     label: str = ""
     rules: Sequence[Rule] = ()
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = {}
 
     def parameters_of(self, text: str) -> Parameters:
         """Return the parameters of a condition: those of the rule that it is, or of the first that has them."""

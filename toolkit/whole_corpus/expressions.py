@@ -1,7 +1,6 @@
 """Expressions of a set of duplicates over earlier sets, checked and evaluated; and groups by them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import compress, starmap
 from typing import Any
 
@@ -86,8 +85,7 @@ _EXPECTED = {
 }
 
 
-@dataclass(frozen=True)
-class Checked:
+class Checked(msgspec.Struct, frozen=True):
     """A checked expression.
 
     Attributes:

@@ -5,7 +5,6 @@ The options of kinds that compare documents with each other: which of equal ones
 
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
@@ -117,8 +116,7 @@ class Signer:
         raise NotImplementedError
 
 
-@dataclass
-class ResolveJob:
+class ResolveJob(msgspec.Struct, dict=True):
     """The context of a kind's `resolve`.
 
     Attributes:
@@ -160,8 +158,7 @@ class ResolveJob:
         return records.NumberedShards(self.shards[0].dataset, 0, len(self.shards), self.scratch)
 
 
-@dataclass
-class Decisions:
+class Decisions(msgspec.Struct):
     """The result of `resolve`.
 
     Attributes:
@@ -174,9 +171,9 @@ class Decisions:
     """
 
     fates: dict[str, str]
-    counts: dict[str, int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    counts: dict[str, int] = {}
+    notes: list[str] = []
+    tables: dict[str, list[dict[str, Any]]] = {}
     model: records.Model | None = None
 
 

@@ -7,11 +7,11 @@ attributes/<set>/X ───┴──> expressions ──Block──> the Signer
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, Self, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from toolkit.data import chosen_text, record_logs, row_index
 from toolkit.data.alignment import attribute_lines

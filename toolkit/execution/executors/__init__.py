@@ -13,8 +13,9 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.errors import MissingExtra, ToolkitError
@@ -70,8 +71,7 @@ class TaskOutcome(Protocol):
         """Return how many documents it was about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task(Generic[P]):
+class Task(msgspec.Struct, Generic[P], frozen=True):
     """Something to do.
 
     Attributes:
@@ -96,8 +96,7 @@ Run = Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
 """Runs tasks, of which a step is told what they do; returns their values in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """Why a task failed.
 
     Attributes:
@@ -109,8 +108,7 @@ class Failure:
     details: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Result(Generic[R]):
+class Result(msgspec.Struct, Generic[R], frozen=True):
     """The outcome of a task: a value, or a failure.
 
     Attributes:

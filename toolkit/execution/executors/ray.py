@@ -16,7 +16,6 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -339,8 +338,7 @@ def _say(message: str) -> None:
     print(f"executor: {message}", file=sys.stderr, flush=True)
 
 
-@dataclass
-class _Flight:
+class _Flight(msgspec.Struct):
     """A task on the cluster, and its reports."""
 
     task: Task[Any]

@@ -2,7 +2,6 @@
 
 import os
 import re
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -96,8 +95,7 @@ def _referred(text: str, path: Path, source: ConfigNode, around: tuple[str, ...]
 DOCUMENTS = "documents"
 
 
-@dataclass
-class Root:
+class Root(msgspec.Struct):
     """Documents below one folder.
 
     Attributes:
@@ -107,7 +105,7 @@ class Root:
     """
 
     path: str
-    order: dict[str, int] = field(default_factory=dict)
+    order: dict[str, int] = {}
 
     def dataset(self, notes: str) -> dict[str, Any]:
         """Return the value of `dataset:` in a stream.

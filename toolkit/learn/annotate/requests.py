@@ -10,7 +10,6 @@ of that is in one process. `estimate` says beforehand how many samples, tokens a
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from queue import Empty, Full, Queue
 from threading import Condition
 from typing import Any, Self
@@ -73,8 +72,7 @@ class TokenCounter:
         return sum(len(self._tokenizer.encode(text).ids) for text in texts)
 
 
-@dataclass
-class RequestEstimate:
+class RequestEstimate(msgspec.Struct):
     """The pending requests; one that several documents share counts for each.
 
     Attributes:
@@ -115,8 +113,7 @@ def estimate(work: tagging.ShardToTag, shard: str, estimate: RequestEstimate, *,
             estimate.completion_tokens += samples * annotator.max_tokens
 
 
-@dataclass
-class ShardProgress:
+class ShardProgress(msgspec.Struct):
     """How far a shard is.
 
     Attributes:
@@ -140,8 +137,7 @@ class ShardProgress:
         return self.fault is not None or (self.is_read and not self.pending)
 
 
-@dataclass
-class _Waiting:
+class _Waiting(msgspec.Struct):
     """A document, its pending samples, and its part of the shard's bytes."""
 
     state: ShardProgress
@@ -149,8 +145,7 @@ class _Waiting:
     pending: int = 0
 
 
-@dataclass(frozen=True)
-class _Request:
+class _Request(msgspec.Struct, frozen=True):
     """Samples of a window in one request.
 
     Attributes:
@@ -164,8 +159,7 @@ class _Request:
     tokens: int
 
 
-@dataclass
-class Numbers:
+class Numbers(msgspec.Struct):
     """The requests and answers of a run.
 
     Attributes:
@@ -178,8 +172,8 @@ class Numbers:
     requests: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    failed: Counter[str] = field(default_factory=Counter)
-    first: dict[str, str] = field(default_factory=dict)
+    failed: Counter[str] = msgspec.field(default_factory=Counter)
+    first: dict[str, str] = {}
 
 
 class AnnotationRun:

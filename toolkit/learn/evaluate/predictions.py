@@ -6,7 +6,6 @@ by their text.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import compress, islice
 from typing import Any, Literal
 
@@ -59,8 +58,7 @@ class Part(ConfigStruct):
     table: list[str] = []
 
 
-@dataclass(frozen=True)
-class AnswerColumn:
+class AnswerColumn(msgspec.Struct, frozen=True):
     """The values of all documents; `values` and `table` as in `Part`, the table in order."""
 
     kind: Kind

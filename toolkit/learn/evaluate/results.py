@@ -1,6 +1,5 @@
 """The result of an evaluation: scores with intervals, paired differences, groups."""
 
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
@@ -123,8 +122,7 @@ class GroupScores(msgspec.Struct, kw_only=True):
     constant: list[str] = []
 
 
-@dataclass
-class Judged:
+class Judged(msgspec.Struct):
     """The judgement of predictions.
 
     Attributes:
@@ -141,6 +139,6 @@ class Judged:
     level: str
     scale: Scale | None
     all: GroupScores
-    details: dict[str, Details] = field(default_factory=dict)
-    groups: dict[str, list[GroupScores]] = field(default_factory=dict)
-    left_out: dict[str, tuple[int, int]] = field(default_factory=dict)
+    details: dict[str, Details] = {}
+    groups: dict[str, list[GroupScores]] = {}
+    left_out: dict[str, tuple[int, int]] = {}

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, cast
 
@@ -157,8 +156,7 @@ class Example(msgspec.Struct, array_like=True):
 DECODER = msgspec.json.Decoder(Example)
 
 
-@dataclass
-class Examples:
+class Examples(msgspec.Struct, dict=True):
     """The labelled documents of all shards, in order.
 
     Attributes:

@@ -10,7 +10,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -267,8 +266,7 @@ def made_from(dataset: Dataset, entry: Entry, shards: Sequence[str]) -> str | No
 _TOGETHER = 256
 
 
-@dataclass
-class Making:
+class Making(msgspec.Struct):
     """Makes models.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -229,8 +228,7 @@ class Gatherer(Signer):
         return dict(self.counts), None
 
 
-@dataclass
-class TrainingInput:
+class TrainingInput(msgspec.Struct):
     """The input of a training.
 
     Attributes:
@@ -248,8 +246,7 @@ class TrainingInput:
     run: Callable[[str, Callable[[Any, Report], Any], list[Task[Any]]], list[Any]]
 
 
-@dataclass
-class Fitted:
+class Fitted(msgspec.Struct):
     """A model.
 
     Attributes:
@@ -263,4 +260,4 @@ class Fitted:
     model: bytes
     values: Array
     chosen: dict[str, Any]
-    beside: dict[str, bytes] = field(default_factory=dict)
+    beside: dict[str, bytes] = {}

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -284,8 +283,7 @@ BLOCK = 4096
 """Documents that are looked at together: their attributes are in memory at a time."""
 
 
-@dataclass(frozen=True)
-class RuleBlock:
+class RuleBlock(msgspec.Struct, frozen=True):
     """Some documents in a row.
 
     Attributes:
@@ -385,8 +383,7 @@ class _PlainRow(RawAttributes, gc=False):
 _PLAIN = msgspec.json.Decoder(_PlainRow)
 
 
-@dataclass(frozen=True)
-class _JoinedRow:
+class _JoinedRow(msgspec.Struct, frozen=True):
     """A document without its text, but with its attributes, for patterns."""
 
     id: str

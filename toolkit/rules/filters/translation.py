@@ -2,15 +2,16 @@
 
 import keyword
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from toolkit.data.schema import BOOL, SPANS, STR, Type, is_number
 from toolkit.rules.filters import tree
 
 
-@dataclass(frozen=True)
-class KeyInfo:
+class KeyInfo(msgspec.Struct, frozen=True):
     """The type of an attribute, as patterns see it.
 
     Attributes:
@@ -34,8 +35,7 @@ class _Untold(Exception):
     """The types do not decide about a path."""
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """The place of a path in a document.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
@@ -96,8 +95,7 @@ class Blocklist(rule.Rule):
         return Listed(self, names, plain.function, plain.condition, watch)
 
 
-@dataclass(frozen=True, eq=False)
-class Listed(rule.CompiledRule):
+class Listed(rule.CompiledRule, frozen=True):
     """Drops listed documents."""
 
     watch: blocklist.Watch

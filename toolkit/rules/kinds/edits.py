@@ -1,8 +1,9 @@
 """Rules for edits: ``replace``, ``cut``, and ``cut: lines``."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal
+
+import msgspec
 
 from toolkit.config.settings import ConfigNode
 from toolkit.data import schema
@@ -115,8 +116,7 @@ class Replace(Rule):
         return spans, by
 
 
-@dataclass(frozen=True, eq=False)
-class EditsSpans(CompiledRule):
+class EditsSpans(CompiledRule, frozen=True):
     """Replaces spans; `replaced_by` gives the replacement where it is not the same for all documents."""
 
     edit: Replace
@@ -182,8 +182,7 @@ class EditText(Rule):
         return EditsText(self, names, compiler.function, compiler.condition(self, names), results)
 
 
-@dataclass(frozen=True, eq=False)
-class EditsText(CompiledRule):
+class EditsText(CompiledRule, frozen=True):
     """Edits a text; `spans` gives those of each edit that names some."""
 
     spans: Sequence[Function]
@@ -261,8 +260,7 @@ class CutLines(Rule):
         return CutsLines(self, names, compiler.function, condition, goes, of_lines)
 
 
-@dataclass(frozen=True, eq=False)
-class CutsLines(CompiledRule):
+class CutsLines(CompiledRule, frozen=True):
     """Cuts lines by a condition. `goes` is the condition; `lists` gives the lists with an element for each line."""
 
     goes: Function
@@ -298,8 +296,7 @@ class CutsLines(CompiledRule):
         return results
 
 
-@dataclass(frozen=True, slots=True)
-class _EditLine:
+class _EditLine(msgspec.Struct, frozen=True):
     """The attributes of ``line`` in expressions; lines are numbered from 1."""
 
     number: int

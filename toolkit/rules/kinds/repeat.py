@@ -1,10 +1,8 @@
 """Rules about how often a document is written: ``repeat``, and what a budget leaves of that."""
 
-import dataclasses
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Annotated, Any, Literal
@@ -173,8 +171,7 @@ def _amount(xs: Sequence[float], ys: Sequence[float], document: Any, value: Any)
     return ys[i - 1] + (ys[i] - ys[i - 1]) * (value - xs[i - 1]) / (xs[i] - xs[i - 1])
 
 
-@dataclass(frozen=True, eq=False)
-class Repeats(CompiledRule):
+class Repeats(CompiledRule, frozen=True):
     """A rule for the number of copies.
 
     Attributes:
@@ -210,8 +207,7 @@ class Repeats(CompiledRule):
         return f"repeats it x {self.times(values):g}: {times}"
 
 
-@dataclass(frozen=True, eq=False)
-class Takes(CompiledRule):
+class Takes(CompiledRule, frozen=True):
     """A budget: it takes the copies of documents whose hashes are not above the bound of their group.
 
     Attributes:
@@ -300,12 +296,12 @@ def combined(compiled: Sequence[CompiledRule], compiler: Compiler) -> tuple[list
         code = compiler.called(partial(_drawn, seed), *amounts)
         for i, repeat in repeats.items():
             condition = f"{code} == 0" if i == last else f"{repeat.amount} == 0"
-            compiled_rules[i] = dataclasses.replace(repeat, condition=condition, count=compiler.function(code))
+            compiled_rules[i] = msgspec.structs.replace(repeat, condition=condition, count=compiler.function(code))
         applying = [f"{i} if {repeat.applies}" for i, repeat in reversed(repeats.items())]
         blamed[last] = " else ".join([*applying, "-1"])
     for i, take in takes.items():
         code = compiler.called(partial(_copies_taken, take.seed, take.draws_documents), code, take.bound)
-        compiled_rules[i] = dataclasses.replace(take, condition=f"{code} == 0", count=compiler.function(code))
+        compiled_rules[i] = msgspec.structs.replace(take, condition=f"{code} == 0", count=compiler.function(code))
     compiler.needs.source = True
     return compiled_rules, code, blamed
 

@@ -1,7 +1,6 @@
 """Rules for fields of the metadata and output folders: ``set``, ``route``."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -63,8 +62,7 @@ class Set(Rule):
         return Sets(self, names, compiler.function, condition, compiler.function(expression.code))
 
 
-@dataclass(frozen=True, eq=False)
-class Sets(CompiledRule):
+class Sets(CompiledRule, frozen=True):
     """Gives a field of the metadata its computed value."""
 
     value: Function
@@ -115,8 +113,7 @@ class Route(Rule):
         return Routes(self, names, compiler.function, condition, value, takes)
 
 
-@dataclass(frozen=True, eq=False)
-class Routes(CompiledRule):
+class Routes(CompiledRule, frozen=True):
     """Gives the output folder. `takes` says whether its expression uses the label of the format."""
 
     value: Function

@@ -3,7 +3,6 @@
 import functools
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
@@ -25,8 +24,7 @@ ModelFolder = Annotated[str, msgspec.Meta(extra={"model": is_known})]
 """Type of an option that names the folder of a model on this machine: a digest of its files is recorded."""
 
 
-@dataclass
-class Classifier:
+class Classifier(msgspec.Struct):
     """A loaded classifier. Not sent between processes; use the functions that load one where it is needed.
 
     Attributes:

@@ -6,7 +6,6 @@ first with one key more, ``toolkit`` (`Trained`).
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self, cast
 
 import msgspec
@@ -144,8 +143,7 @@ def _check(trained: Trained) -> None:
         trained.window.check()
 
 
-@dataclass(frozen=True)
-class Outputs:
+class Outputs(msgspec.Struct, frozen=True):
     """Meaning of the numbers computed by a classifier.
 
     Attributes:

@@ -13,7 +13,6 @@ tokens to rows of the table; ``StaticEmbedding`` of sentence-transformers, which
 import functools
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
 
 import msgspec
@@ -115,8 +114,7 @@ class _Sentences(msgspec.Struct, frozen=True):
     do_lower_case: bool = False
 
 
-@dataclass(frozen=True)
-class ModelForm:
+class ModelForm(msgspec.Struct, frozen=True):
     """The settings in the files of a folder.
 
     Attributes:
@@ -197,7 +195,7 @@ def form_of(folder: str) -> ModelForm:
         changes: dict[str, Any] = {"normalizes": "Normalize" in kinds or form.normalizes}
         if "Pooling" in kinds and form.config:
             changes["pooling"] = _pooling(paths[kinds.index("Pooling")])
-        form = ModelForm(**(form.__dict__ | changes))
+        form = msgspec.structs.replace(form, **changes)
     for name in (WEIGHTS, TOKENIZER):
         if not os.path.isfile(os.path.join(form.folder, name)):
             files = ", ".join(sorted(os.listdir(form.folder))) if os.path.isdir(form.folder) else "no such folder"

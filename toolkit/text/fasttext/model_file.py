@@ -16,9 +16,8 @@ import struct
 from itertools import islice
 from typing import Any, NamedTuple, NoReturn
 
-import numpy as np
-
 from toolkit.errors import ConfigError, DataError
+from toolkit.lazy_numpy import np
 from toolkit.text.kernels.signatures import Array
 
 PREFIX = b"__label__"

@@ -17,7 +17,8 @@ CLDR's most likely locale; of Chinese it is Han, because a label without a scrip
 import csv
 import functools
 import os
-from dataclasses import dataclass
+
+import msgspec
 
 from toolkit.errors import ConfigError
 from toolkit.session import cached
@@ -124,8 +125,7 @@ _PARTS = {"Kore": ("Hang",)}
 """Scripts that a label names, where the usual one is a mixture that they are most of."""
 
 
-@dataclass(frozen=True)
-class Language:
+class Language(msgspec.Struct, frozen=True):
     """The name of the language of a label.
 
     Attributes:

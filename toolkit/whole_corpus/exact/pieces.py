@@ -19,7 +19,6 @@ from toolkit.exchange.checksummed import bounds_of
 from toolkit.text.batch import Batch
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array, Bytes, Int64s
-from toolkit.text.languages.spacy_words import spacy_sentence_ends
 from toolkit.text.line_table import PADDING, LineTable
 
 
@@ -342,6 +341,8 @@ def sentences_of(documents: Batch, name: Normalisation, length: int) -> Pieces:
     Sentences are those of spaCy's English pipeline, white space before them included. The last ones of a document begin
     nothing that is compared.
     """
+    from toolkit.text.languages.spacy_words import spacy_sentence_ends  # which few sets need
+
     function = FUNCTIONS[name]
     texts, compared, sizes, counts = list[bytes](), list[bool](), list[int](), list[int]()
     for document in documents:

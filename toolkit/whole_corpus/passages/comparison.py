@@ -9,12 +9,12 @@ equal stretches and compared passages to spans:
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import xxhash
+from msgspec.structs import replace
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.documents import DocumentRow, Span

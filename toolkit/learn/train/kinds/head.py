@@ -12,7 +12,6 @@ are predicted too; both are then put into the weights, so that the model takes v
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
@@ -51,8 +50,7 @@ class TrainingSteps(NamedTuple):
     weight_decay: float
 
 
-@dataclass
-class Problem:
+class Problem(msgspec.Struct):
     """The learnt parameters.
 
     Attributes:
@@ -71,8 +69,7 @@ class Problem:
     logistic: bool
 
 
-@dataclass
-class TrainedLayers:
+class TrainedLayers(msgspec.Struct):
     """The layers, for vectors as they are; the epoch after which they were best, from 1; the loss on valid then."""
 
     layers: list[Layer]

@@ -13,10 +13,10 @@ buckets are multiplied with idf beforehand, factors of rows divided by their len
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, cast
 
+import msgspec
 import numpy as np
 
 from toolkit.exchange.checksummed import Sealed, read_sealed
@@ -177,8 +177,7 @@ ENOUGH = 5e-3
 """The length of the gradient, as a part of what it was at the start, at which a solution is good enough."""
 
 
-@dataclass
-class Problem:
+class Problem(msgspec.Struct):
     """One output.
 
     Attributes:
@@ -200,8 +199,7 @@ class Problem:
     alpha: float
 
 
-@dataclass
-class LinearSolution:
+class LinearSolution(msgspec.Struct):
     """The weights of the buckets (before idf), the intercept, the rows' outputs."""
 
     weights: Array
