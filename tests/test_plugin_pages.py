@@ -86,6 +86,7 @@ def _place(name: str) -> str:
     return f"my/{default_name(f'x:{name}')}.py:{name}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", OTHERS, ids=range(len(OTHERS)))
 def test_code_without_a_plugin_runs(text: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(here / "my"))
@@ -187,6 +188,7 @@ def test_a_damaged_output_of_a_plugin_is_found(here: Path, run: Run) -> None:
     assert "expected BEGIN and END around the texts, got others" in ran.out + ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", THREE)
 def test_commands_print_what_the_page_shows(page: str, here: Path, run: Run) -> None:
     """Only the commands, and the configurations that they name; what they print has the lines that the page shows."""

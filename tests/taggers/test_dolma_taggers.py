@@ -236,6 +236,7 @@ def test_two_languages_that_become_one_key_and_html_that_is_none() -> None:
         assert DolmaLicenseLinks().tag(Document("x", metadata=metadata)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unit", "first"),
     [(each, "") for each in ("a", " ", "a ", "\n", "a\n", "@", "1.", ".@. ", "(", "  123-", "\bwww.(", "aaaaab", "'")]

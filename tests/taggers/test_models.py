@@ -372,6 +372,7 @@ def test_labels_are_those_of_each_sentence() -> None:
     assert list(only) == ["de"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", [".", '."', ". ", "。", " ", "." + '"' * 1000, "!x", "…\n"])
 def test_time_grows_with_the_length(piece: str) -> None:
     start = time.process_time()

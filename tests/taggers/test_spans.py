@@ -271,6 +271,7 @@ LINEAR: dict[type[Tagger], list[str]] = {
 """Pieces of texts that a pattern could look at again and again."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tagger", "piece"), [(tagger, piece) for tagger, pieces in LINEAR.items() for piece in pieces]
 )

@@ -536,6 +536,7 @@ def test_values_of_other_attributes_are_copied() -> None:
     assert (value.ccnet_language_score, value.ccnet_perplexity) == (0.5, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

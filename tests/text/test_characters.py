@@ -225,6 +225,7 @@ def test_many_marks_out_of_order_in_a_batch_are_put_in_order() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_marks_without_end_take_linear_time() -> None:
     start = time.process_time()
     decomposed("a" + "\u0301\u0323" * 200_000)

@@ -17,6 +17,7 @@ from hypothesis import given, strategies as st
 
 from tests.conftest import ROOT
 from tests.fuzz.guards import Guards
+from tests.marks import slow
 from tests.text.fasttext_models import (
     KINDS,
     KNOWN,
@@ -43,7 +44,7 @@ from toolkit.text.fasttext.model import FastTextModel, load_fasttext
 from toolkit.text.line_table import PADDING, LineTable
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=[*list(KINDS)[::2], *slow(*list(KINDS)[1::2])])
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     path = trained(tmp_path_factory.mktemp("model") / "model.bin", **KINDS[request.param])
     return pair_of(path, request.param)

@@ -295,6 +295,7 @@ def test_order_counts() -> None:
     assert sequences([[(1, 1), (2, 1), (3, 1), (3, 1), (2, 1), (1, 1)]]).repeated(3).several.tolist() == [0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("different", [1, 2, 1_000_000], ids=["one word", "two words", "all different"])
 def test_a_million_words_take_no_more_than_their_number(different: int) -> None:
     numbers = np.arange(1_000_000, dtype=np.uint64) % np.uint64(different)

@@ -54,6 +54,7 @@ def test_kinds_are_those_of_spacy(kind: str) -> None:
     assert {word: spacy_kind(word) for word in words} == dict.fromkeys(words, kind)
 
 
+@pytest.mark.slow
 def test_exceptions_give_words_that_are_in_them() -> None:
     """Their numbers are those of spaCy 3.8.18, `len(spacy.blank(code).tokenizer.rules)`."""
     numbers = {"xx": 176, "en": 1347, "de": 417, "fr": 278, "es": 282, "sr": 341, "id": 15963, "tr": 143, "pl": 140}
@@ -118,6 +119,7 @@ def test_words_and_kinds_are_the_same_where_spacy_is_installed(language: str) ->
             assert spacy_kind(token.text) == next(kind for kind, holds in checks if holds), token.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", ["a", " ", "a ", "\n", "(", ")", ".", "a.", "...a", ":", "a@", "a.b@", "a:b@c.", "°C.", "-)"]
 )

@@ -418,6 +418,7 @@ def test_a_word_of_ten_million_letters_is_one(splitter: Splitter) -> None:
 HOSTILE = ["a ", "1.", "a'", 'א"', "@", "\u0301", "\u200d\U0001f600", "\U0001f1e9", "文", "_", "a.\u0301", "\n"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE, ids=ascii)
 def test_long_texts_take_no_more_than_their_length(piece: str) -> None:
     """What a rule looks ahead for may be far away, but nothing is looked at again and again."""
@@ -529,6 +530,7 @@ def test_the_language_chooses_rules() -> None:
     assert batch.words("icu", "en") is not batch.words("icu", "th")
 
 
+@pytest.mark.slow
 @needs_icu
 @pytest.mark.parametrize("piece", ["กิน", "我喜欢", "の", "a ", "\u0301", "\U0001f600", "\n", "a"], ids=ascii)
 def test_time_grows_with_the_length(piece: str) -> None:

@@ -63,7 +63,7 @@ def sets_of_similarity(pairs: int, common: int, apart: int) -> Shingles:
     return Shingles(np.concatenate(rows), np.arange(2 * pairs + 1) * (common + apart))
 
 
-@pytest.mark.parametrize("bands", [PRESETS["fineweb"].bands, *slow(PRESETS["dolma3"].bands, Bands.computed(0.8))])
+@pytest.mark.parametrize("bands", [PRESETS["fineweb"].bands, *slow((PRESETS["dolma3"].bands,), (Bands.computed(0.8),))])
 @pytest.mark.parametrize(("common", "apart"), [(60, 20), (80, 10), (40, 5), (90, 5)])
 def test_pairs_are_compared_as_often_as_the_curve_says(bands: Bands, common: int, apart: int) -> None:
     """Inside the 99 % interval of the curve, for similarities of 0.6, 0.8, 0.8 of smaller sets, and 0.9."""
