@@ -273,6 +273,8 @@ def _typed(place: ConfigNode, form: type[_Entry], title: str) -> _Entry:
         hint = ""
         if None in (value[key] for key in value.keys() - {field.name for field in fields}):  # {drop: get(a, b, 1) > 2}
             hint = "; inside of braces, write quotes around an expression that has commas"
+        elif any(isinstance(option, dict) and "regex" in option for option in value.values()):
+            hint = "; edits by a pattern stand in the section `edits:`, and `text: NAME` under `mix:` takes their text"
         elif "expected a text" in str(error):
             hint = "; write quotes around an expression that YAML would read in another way"
         raise ConfigError(f"{error}{hint}") from None
