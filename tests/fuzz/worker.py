@@ -79,7 +79,8 @@ def ours(path: str, guards: Guards) -> dict[str, Any]:
 def library(path: str) -> dict[str, Any]:
     """What the fastText library makes of a file that we accept."""
     model, k = fasttext.load_model(path), min(K, len(model_file.read(path).labels))
-    texts = [text.encode().strip(SEPARATORS).decode() for text in TEXTS]
+    lines = "\n".join(TEXTS).removesuffix("\n").split("\n")  # as a table of lines has them
+    texts = [line.encode().strip(SEPARATORS).decode() for line in lines]
     results = [model.f.predict(text + "\n", k, 0.0, "strict") if text else [] for text in texts]
     return {"said": [[(label, prob) for prob, label in result] for result in results]}
 
