@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -101,8 +100,7 @@ def value_of(path: tuple[str, ...]) -> str:
     return value
 
 
-@dataclass(frozen=True)
-class MetadataField:
+class MetadataField(msgspec.Struct, frozen=True):
     """A field of a document, named by an option.
 
     Attributes:

@@ -162,6 +162,7 @@ def value_type(tagger: type[Tagger]) -> schema.Type:
     return schema.about(type_, type_.description or first_line(tagger).replace("``", "`"))
 
 
+@functools.cache
 def value_annotation(tagger: type[Tagger]) -> Any:
     """Return the annotation of ``tag``'s result.
 
