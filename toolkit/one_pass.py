@@ -48,6 +48,7 @@ from toolkit.mix.intermediates import HELD, StageOutput
 from toolkit.mix.join import Joiner
 from toolkit.records import ingested, sets
 from toolkit.records.takedown import takedown_of
+from toolkit.storage.addresses import remember_url
 from toolkit.storage.freshness import state
 from toolkit.storage.paths import remove_with_folders
 from toolkit.storage.record_log import Group
@@ -86,6 +87,12 @@ class InputToPass(ConfigStruct):
     todo: list[str] = []
     digests: dict[str, str] = {}
     path: str = ""
+
+    def __post_init__(self) -> None:
+        """Register the addresses of the input in the process of the work."""
+        for file in self.input.files:
+            if file.address:
+                remember_url(file.path, file.address)
 
     @property
     def key(self) -> str:

@@ -100,7 +100,7 @@ def test_lost_records_of_inputs_are_made_again_by_an_ingest_of_all_of_them(three
     three.ok("tag")
     assert tree(three.data) == before
     assert [path.name for path in inputs.rglob("*") if path.is_file()] == ["records.jsonl.gz"]
-    assert sorted(load_all(open_dataset(str(three.data), None, None))) == ["x/a.txt", "x/b.txt", "x/c.txt"]
+    assert sorted(dict(load_all(open_dataset(str(three.data), None, None)))) == ["x/a.txt", "x/b.txt", "x/c.txt"]
 
 
 def test_what_is_forgotten_is_made_again_if_it_is_still_there(three: Project) -> None:

@@ -4,15 +4,28 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Run
-from tests.pipeline.conftest import Project, document, read_rows, sha256sum_accepts, strays, tree, write_rows
+from tests.pipeline.conftest import (
+    Project,
+    attributes,
+    document,
+    read_rows,
+    sha256sum_accepts,
+    strays,
+    tree,
+    write_rows,
+)
 from tests.recipes import mix_of
+from toolkit.data.dataset import open_dataset
 from toolkit.mix import assemble
 from toolkit.mix.plan import PartPlan, Piece
+from toolkit.records import sets
+from toolkit.session import Session
 
 SHARD = "a.jsonl.gz"
 
@@ -88,6 +101,78 @@ def test_an_overwrite_that_fails_leaves_no_set_that_could_be_mixed(small: Projec
     assert small("tag", "--overwrite").code == 1
     assert small("mix").code == 1
     assert tree(small.out) == before
+
+
+# --- shards that are up to date, found in one pass --------------------------------------------------------------------
+
+
+def touch(path: Path) -> None:
+    os.utime(path, ns=(1, 1))
+
+
+@pytest.fixture
+def several(project: Project) -> Project:
+    """A dataset with a set, one that reads it, and one of another program."""
+    write_rows(project.documents / SHARD, [document("1", "one"), document("2", "two\nlines")])
+    write_rows(project.documents / "b.jsonl.gz", [document("3", "three")])
+    write_rows(project.attributes / "other-0" / SHARD, [attributes(i, {"n": 1}) for i in ("1", "2")])
+    write_rows(project.attributes / "other-0" / "b.jsonl.gz", [attributes("3", {"n": 2})])
+    project.config |= {
+        "tag": {"shape-0": "line_shape", "noise-0": {"tagger": "noise", "when": "line_shape.lines > 0"}},
+        "mix": mix_of(project.out, attributes=["shape-0", "noise-0", "other-0"]),
+    }
+    project.config["tag"]["noise-0"]["attributes"] = ["shape-0"]
+    project.ok("run")
+    return project
+
+
+@pytest.mark.parametrize(
+    ("changed", "change", "lost"),
+    [
+        ("", touch, []),
+        (f"documents/{SHARD}", touch, ["", "noise-0", "shape-0"]),
+        (f"documents/{SHARD}", Path.unlink, ["", "noise-0", "shape-0"]),
+        (f".toolkit/rows/{SHARD}.bin", lambda path: os.truncate(path, 24), ["", "noise-0", "shape-0"]),
+        (f"attributes/shape-0/{SHARD}", touch, ["noise-0", "shape-0"]),
+        (f"attributes/noise-0/{SHARD}", Path.unlink, ["noise-0"]),
+        (f"attributes/other-0/{SHARD}", touch, ["other-0"]),
+        (".toolkit/record-log/records.jsonl.gz", Path.unlink, ["", "noise-0", "other-0", "shape-0"]),
+    ],
+)
+def test_one_pass_finds_only_what_is_as_it_was_recorded(
+    several: Project, changed: str, change: Callable[[Path], object], lost: list[str]
+) -> None:
+    change(several.data / changed)
+    dataset = open_dataset(str(several.data), None, None)
+    finished = sets.FinishedShards(dataset)
+    names = ["", "noise-0", "other-0", "shape-0"]
+    assert [name for name in names if not finished.content(name, SHARD)] == lost
+    assert lost[3:] or all(finished.content(name, "b.jsonl.gz") for name in names)
+    assert not any(finished.content(name, "c.jsonl.gz") for name in names)
+
+
+def test_one_pass_compares_settings_and_what_was_read(several: Project) -> None:
+    dataset = open_dataset(str(several.data), None, None)
+    finished, record = sets.FinishedShards(dataset), sets.load_record(dataset, "noise-0", SHARD)
+    assert record
+    assert finished.content("noise-0", SHARD, record.settings, ["shape-0"]) == record.output.content
+    assert finished.content("noise-0", SHARD, {}, ["shape-0"]) is None
+    assert finished.content("noise-0", SHARD, record.settings, []) is None
+    several.config["tag"]["noise-0"]["when"] = "line_shape.lines > 1"
+    several("status").fails(1)
+    several("tag").fails(2, "when:")
+
+
+def test_two_datasets_with_one_folder_of_records_do_not_share_what_is_up_to_date(several: Project) -> None:
+    shutil.copytree(several.documents, several.root / "elsewhere")
+    mine = open_dataset(str(several.data), None, None)
+    with Session().bound() as session:
+        session.begin()
+        other = open_dataset(None, str(several.root / "elsewhere"), str(several.attributes))
+        assert other.bookkeeping == mine.bookkeeping
+        touch(several.root / "elsewhere" / SHARD)
+        assert sets.ShardSets.now(mine, SHARD).version
+        assert sets.ShardSets.now(other, SHARD).version is None
 
 
 # --- inputs that change -----------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def _forget(context: Context, options: Options) -> Outcome:
         )
     dataset, holds = context.dataset, ingest_config.holds(context.entries)
     with context.lease(dataset.bookkeeping, dataset.documents, dict.fromkeys(holds, "")):
-        ingested_inputs, sets = ingested.load_all(dataset), external_sets.sets_seen(dataset)
+        ingested_inputs, sets = dict(ingested.undamaged_summary(dataset).shards), external_sets.sets_seen(dataset)
         existing: list[str] = []
         with suppress(NothingThere):
             existing = dataset.shards()
@@ -126,8 +126,8 @@ def _forget(context: Context, options: Options) -> Outcome:
                     )  # last: the same command, after a kill, knows them by these records
             external_sets.forget(dataset, shards, [name for name in options.forget if name in sets])
             attempts.forget_shards(dataset, shards)
-            for key in inputs:
-                left_out.forget(dataset, ingested_inputs[key])
+            for _, record in ingested.load_others(dataset, lambda key: key not in inputs):
+                left_out.forget(dataset, record)
             ingested.forget(dataset, inputs)
     action = "would be deleted" if options.dry_run else "deleted"
     named = amount(len(options.forget), "input" if len(inputs) == len(options.forget) else "name")

@@ -603,16 +603,8 @@ def _progress(look: Look) -> Iterator[Progress]:
                 causes |= {item.input.key: ""} if _is_mixed(look, item) else {}
             except Unreadable as error:
                 causes[item.input.key] = str(error)
-    notes = list[str]()
-
-    def with_notes(records: Iterable[ingested.InputRecord]) -> Iterator[ingested.InputRecord]:
-        for record in records:
-            notes.extend(record.salvaged)
-            yield record
-
-    refused = left_out.Items(with_notes(ingested.load_all(context.dataset).values())).too_many(
-        context.dataset.bookkeeping
-    )
+    inputs = ingested.undamaged_summary(context.dataset)
+    refused, notes = inputs.items.too_many(context.dataset.bookkeeping), inputs.salvaged
     yield Progress(
         "ingest",
         "ingest",

@@ -89,7 +89,7 @@ def prepare(
         return plan.schemas[entry.name]
     schema = schema_of(entry, context.dataset, schemas)
     home, name = entry.home(context.dataset)
-    if entry.root and ingested.load_all(home):
+    if entry.root and any(ingested.load_all(home)):
         raise ConfigError(
             f"{entry.place}: dataset: expected a root for new documents alone, got {entry.root}, which has ingested "
             "documents; choose another one"

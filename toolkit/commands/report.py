@@ -199,7 +199,7 @@ def _made_null(works: Sequence[ShardToMix]) -> list[str]:
     for work in works:
         shards.setdefault(work.dataset, []).append(work.shard)
     counts = [row_index.counts(dataset, names) for dataset, names in shards.items()]
-    counts += [record.counts for dataset in shards for record in ingested.load_all(dataset).values()]
+    counts += [record.counts for dataset in shards for _, record in ingested.load_all(dataset)]
     losses = counted({name: count for name, count in added(counts).items() if name.startswith(NOT_FINITE)})
     return [f"What came in had {losses}."] if losses else []
 

@@ -394,7 +394,7 @@ class _CountFinder:
     def _add_stream(self, stream: Stream, settings: Settings, label: str | None = None) -> None:
         shards, notes = self._context.shards(stream.dataset)
         self.counting.notes += notes
-        self.counting.rejected.update(left_out.by_reason(ingested.load_all(stream.dataset).values()))
+        self.counting.rejected.update(left_out.by_reason(record for _, record in ingested.load_all(stream.dataset)))
         self.counting.unit = "shards"
         own = input_types.of_documents(stream.dataset, shards)
         stream = msgspec.structs.replace(stream, own=own, text=None)  # sizes are those of the documents' own text

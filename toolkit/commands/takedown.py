@@ -427,7 +427,7 @@ def _keep_lists(dataset: Dataset, lists: Mapping[str, str]) -> None:
 def _update_inputs(dataset: Dataset) -> None:
     """Update ingest's records to the cleared documents. No input is ingested again."""
     cleared = takedown.load_all(dataset)
-    for key, record in ingested.load_all(dataset).items():
+    for key, record in ingested.load_all(dataset):
         shards = dict(record.shards)
         for shard in shards.keys() & cleared.keys():
             output = cleared[shard].output

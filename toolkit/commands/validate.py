@@ -25,7 +25,7 @@ from toolkit.inspect.targets import format_of, recorded_format
 from toolkit.mix import publish, settings as mix_settings
 from toolkit.mix.intermediates import check_shard
 from toolkit.mix.lock import Lock, load as load_lock
-from toolkit.records import ingested, left_out, sets
+from toolkit.records import ingested, sets
 from toolkit.source import external_sets
 from toolkit.stages.context import Context, Outcome, failures
 from toolkit.stages.set_state import state_of
@@ -263,7 +263,7 @@ class _Validator:
             self.findings += [str(state.error)] if state.error else []
         if self.options.first is None and self.options.shard is None:
             self.findings += whole_dataset.check_ingested(dataset, mine)
-            self.findings += map(str, left_out.Items(ingested.load_undamaged(dataset)).too_many(dataset.bookkeeping))
+            self.findings += map(str, ingested.summary(dataset).items.too_many(dataset.bookkeeping))
             self.findings += [
                 f"{path}: expected to be ingested, it failed or was interrupted"
                 for path in ingested.unfinished(dataset)

@@ -68,7 +68,7 @@ def dataset_facts(dataset: Dataset, request: DescribeRequest) -> Facts:
     paths = list(list_files(root, hidden=True))
     folder = os.path.basename(dataset.documents)
     ours = dataset.in_place is None
-    states = {shard: state for record in ingested.load_all(dataset).values() for shard, state in record.shards.items()}
+    states = {shard: state for _, record in ingested.load_all(dataset) for shard, state in record.shards.items()}
     works = [
         scan_job(
             dataset,

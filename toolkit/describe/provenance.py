@@ -81,7 +81,7 @@ def ingested(datasets: Iterable[Dataset]) -> list[Ingested]:
     for dataset in dict.fromkeys(datasets):
         if dataset.in_place:
             listed.append(_read_in_place(dataset, dataset.in_place))
-        for record in load_all(dataset).values():
+        for _, record in load_all(dataset):
             results.setdefault(msgspec.json.encode(record.settings, order="sorted"), []).append(record)
     for same in results.values():
         counts = Counter[str]()

@@ -3,7 +3,7 @@
 ``.toolkit/types/<number of the entry>.json``  a `StoredTypes`
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import xxhash
@@ -15,7 +15,7 @@ from toolkit.errors import DataError, NoDocuments, errors_from
 from toolkit.ingest.ingest_config import Entry
 from toolkit.ingest.plan import InputFile, InputToIngest, listed_stats, makers
 from toolkit.ingest.reader import Input, Reader, Sample
-from toolkit.records.ingested import load_undamaged
+from toolkit.records.ingested import summary
 from toolkit.storage import freshness, json_files, paths, store_of
 
 
@@ -134,12 +134,14 @@ def after_ingest(
         return None
     maker = makers(works)
     existing = set(paths.list_files(dataset.documents))
-    result = set[str]()
-    for record in load_undamaged(dataset):
-        result.update(record.shards)
-        is_planned = any(maker(shard) for shard in record.shards)
-        if existing & record.shards.keys() and (not is_planned or record.types is None):
-            results.append(record.types)
+    result, inputs = set[str](), summary(dataset)
+    for _, input_ in inputs.shards:
+        result.update(input_.shards)
+        own = inputs.types[input_.types]
+        if own in results or existing.isdisjoint(input_.shards):
+            continue
+        if own is None or not any(map(maker, input_.shards)):
+            results.append(own)
     if any(maker(shard) is None for shard in existing - result):
         return None
     return together(results)
@@ -154,16 +156,12 @@ def of_documents(dataset: Dataset, shards: Iterable[str]) -> OwnTypes | None:
         return dataset.in_place.own_types()
     if not is_stored(dataset):
         return None
-    remaining, results = set(shards), set[str]()
-
-    def types() -> Iterator[OwnTypes | None]:
-        for record in load_undamaged(dataset):
-            if not remaining.isdisjoint(record.shards):
-                results.update(record.shards)
-                yield record.types
-
-    result = together(types())
-    return result if remaining <= results else None
+    remaining, results, inputs, types = set(shards), set[str](), summary(dataset), dict[int, None]()
+    for _, input_ in inputs.shards:
+        if not remaining.isdisjoint(input_.shards):
+            results.update(input_.shards)
+            types[input_.types] = None
+    return together(inputs.types[number] for number in types) if remaining <= results else None
 
 
 def of_all(dataset: Dataset) -> OwnTypes | None:

@@ -27,7 +27,7 @@ from toolkit.ingest.folders import ListedFile
 from toolkit.ingest.ingest_config import COMPRESSION, SUBSETS, Common, Entry
 from toolkit.ingest.reader import Reader
 from toolkit.storage import Stat, compression, store_of
-from toolkit.storage.addresses import remember_url, reveal_url
+from toolkit.storage.addresses import reveal_url
 from toolkit.storage.packed_rows import PackedRows
 from toolkit.storage.paths import fault_of_name, fixed_part, is_glob, join, stat_each, strip_suffix
 from toolkit.storage.store import note_roots
@@ -117,11 +117,6 @@ class InputFile(ConfigStruct):
     stat: Stat | None = None
     address: str = ""
     selected: Selected | None = None
-
-    def __post_init__(self) -> None:
-        """Register the address in the process of the work."""
-        if self.address:
-            remember_url(self.path, self.address)
 
     @property
     def size(self) -> int | None:

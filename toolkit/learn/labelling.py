@@ -71,11 +71,10 @@ def origins(dataset: Dataset, shards: Sequence[str]) -> list[Origin]:
         DataError: if records of inputs are damaged.
     """
     remaining = set(shards)
-    records = ingested.load_all(dataset)
-    sources = {record.settings.get("source") or "" for record in records.values()}
+    sources = {record.settings.get("source") or "" for record in ingested.undamaged_summary(dataset).examples}
     below = f"{sources.pop()}/" if len(sources) == 1 else ""  # the folder of the only source says nothing
     origins: list[Origin] = []
-    for key, record in records.items():
+    for key, record in ingested.load_all(dataset):
         selected = [shard for shard in sorted(record.shards) if shard in remaining]
         if selected:
             files = [RawFile(input_.input, input_.key.removeprefix(below), input_.rows) for input_ in record.inputs]

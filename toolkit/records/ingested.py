@@ -7,7 +7,7 @@
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +22,7 @@ from toolkit.storage import store_of
 from toolkit.storage.freshness import Artifact
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.json_files import decode
+from toolkit.storage.packed_rows import PackedRows
 from toolkit.storage.paths import exists, fixed_part, is_glob, join, missing_reason
 from toolkit.storage.record_log import RecordLog
 
@@ -194,69 +195,73 @@ def shards_now(dataset: Dataset, keys: Iterable[str]) -> set[str]:
     return {shard for item in result if item for shard in item.shards}
 
 
-class Inputs(Mapping[str, InputRecord]):
-    """The records of inputs by key, sorted; each is decoded on access, so that none stays in memory.
+class InputShards(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The shards of an input, with some fields of its `InputRecord`.
 
-    Args:
-        log: Record log.
-        count: Number of the undamaged records.
-        damaged: Keys of the damaged records.
+    `types` is the place of its types in those of the summary.
     """
 
-    def __init__(self, log: RecordLog, count: int, damaged: Collection[str]) -> None:
-        self._log, self._count, self._damaged = log, count, damaged
-
-    def __getitem__(self, key: str) -> InputRecord:
-        record = None if key in self._damaged else _record(self._log, key)
-        if record is None:
-            raise KeyError(key)
-        return record
-
-    def __iter__(self) -> Iterator[str]:
-        return (key for key, _ in self._raw())
-
-    def __len__(self) -> int:
-        return self._count
-
-    def items(self) -> "_Items":
-        return _Items(self)
-
-    def values(self) -> "_Values":
-        return _Values(self)
-
-    def in_order(self) -> Iterator[tuple[str, InputRecord]]:
-        """Yield keys and records in the order of the log."""
-        return ((key, decode(record, InputRecord)) for key, record in self._raw())
-
-    def _raw(self) -> Iterator[tuple[str, bytes]]:
-        items = self._log.items(INGEST)
-        return ((key, raw) for key, raw in items if not _is_attempt(raw) and key not in self._damaged)
+    input: str
+    shards: list[str]
+    deleted: bool
+    types: int
 
 
-class _Items(ItemsView[str, InputRecord]):
-    _mapping: Inputs
+class InputsSummary:
+    """The facts about all inputs, collected in one pass.
 
-    def __iter__(self) -> Iterator[tuple[str, InputRecord]]:
-        return self._mapping.in_order()
+    Attributes:
+        damaged: Messages about damaged records.
+        items: Items of the inputs.
+        salvaged: Remarks on damaged inputs.
+        examples: First record with each settings.
+        types: Types of own fields, each once.
+        has_packs: True if an input is a pack.
+        shards: Keys and shards of the inputs, sorted.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        from toolkit.records.left_out import Items  # which needs this module
+
+        self.items, self.has_packs = Items(), False
+        self.damaged, self.salvaged, self.examples = list[str](), list[str](), list[InputRecord]()
+        self.types, self.shards = list[OwnTypes | None](), PackedRows(tuple[str, InputShards])
+        for key, record in _scan(dataset):
+            if isinstance(record, str):
+                self.damaged.append(record)
+                continue
+            self.items.add(record)
+            self.salvaged += record.salvaged
+            self.has_packs |= bool(record.inputs)
+            if all(record.settings != other.settings for other in self.examples):
+                self.examples.append(record)
+            if record.types not in self.types:
+                self.types.append(record.types)
+            types = self.types.index(record.types)
+            self.shards.append((key, InputShards(record.input, [*record.shards], record.deleted, types)))
 
 
-class _Values(ValuesView[InputRecord]):
-    _mapping: Inputs
-
-    def __iter__(self) -> Iterator[InputRecord]:
-        return (record for _, record in self._mapping.in_order())
+def summary(dataset: Dataset) -> InputsSummary:
+    """Return the facts about all inputs, damaged ones apart; they are kept until records are written or read anew."""
+    return record_logs.inputs_of(dataset).derived(InputsSummary, lambda: InputsSummary(dataset))
 
 
-def load_all(dataset: Dataset) -> Inputs:
-    """Return the records of all inputs.
+def undamaged_summary(dataset: Dataset) -> InputsSummary:
+    """Return the facts about all inputs.
 
     Raises:
         DataError: if records are damaged, naming all files that are: nobody knows which shards there should be.
     """
-    inputs, damaged = load_each(dataset)
-    if damaged:
-        raise DataError("\n".join(damaged))
-    return inputs
+    result = summary(dataset)
+    if result.damaged:
+        raise DataError("\n".join(result.damaged))
+    return result
+
+
+def load_all(dataset: Dataset) -> Iterator[tuple[str, InputRecord]]:
+    """Return keys and records of all inputs, sorted by key; errors as of `undamaged_summary`."""
+    undamaged_summary(dataset)
+    return load_others(dataset)
 
 
 def load_undamaged(dataset: Dataset) -> Iterator[InputRecord]:
@@ -269,18 +274,6 @@ def load_others(
 ) -> Iterator[tuple[str, InputRecord]]:
     """Yield keys and records of undamaged inputs; known ones are left out undecoded."""
     return ((key, record) for key, record in _scan(dataset, is_known) if not isinstance(record, str))
-
-
-def load_each(dataset: Dataset) -> tuple[Inputs, list[str]]:
-    """Return the records of all inputs, and a message for each damage."""
-    faults, count = list[tuple[str, str]](), 0
-    for key, record in _scan(dataset):
-        if isinstance(record, str):
-            faults.append((key, record))
-        else:
-            count += 1
-    damaged = {key for key, _ in faults}
-    return Inputs(record_logs.inputs_of(dataset), count, damaged), [fault for _, fault in faults]
 
 
 def _scan(
@@ -300,20 +293,17 @@ def _scan(
             yield key, f"{log.folder}: {expected}, got: {in_words(str(error))}; {MAKES_INPUTS}"
 
 
-def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:
+def check_once(dataset: Dataset) -> None:
     """Check inputs for two packs, or shards. An input may be in two while packs are made anew.
-
-    Args:
-        dataset: Dataset of the records.
-        inputs: Records, from `load_all`.
 
     Raises:
         DataError: naming the shards of both.
     """
     first: dict[str, str] = {}
-    for name, record in inputs.items():
+    for name, record in load_all(dataset):
         for key in [input_.key for input_ in record.inputs] or [name]:
             if (before := first.setdefault(key, name)) != name:
+                inputs = dict(summary(dataset).shards)
                 shards = [dataset.shard_path(min(inputs[item].shards)) for item in (before, name)]
                 raise DataError(
                     f"expected the documents of each input once, got those of {key} here and in "
@@ -324,7 +314,7 @@ def check_once(dataset: Dataset, inputs: Mapping[str, InputRecord]) -> None:
 
 def deleted_shards(dataset: Dataset) -> list[str]:
     """Return the shards with documents deleted after the mix, sorted."""
-    return sorted(shard for record in load_undamaged(dataset) if record.deleted for shard in record.shards)
+    return sorted(shard for _, input_ in summary(dataset).shards if input_.deleted for shard in input_.shards)
 
 
 # --- shards that are gone ---------------------------------------------------------------------------------------------
@@ -333,7 +323,7 @@ def deleted_shards(dataset: Dataset) -> list[str]:
 def lost_shards(
     dataset: Dataset,
     shards: Sequence[str],
-    inputs: Iterable[tuple[str, InputRecord]],
+    inputs: Iterable[tuple[str, InputShards]],
     concern: Callable[[str], bool] = lambda shard: True,
 ) -> dict[str, str]:
     """Return messages about known shards without documents, by shard, sorted.
@@ -341,7 +331,7 @@ def lost_shards(
     Args:
         dataset: Dataset of the documents.
         shards: Existing shards, sorted.
-        inputs: Keys and records of inputs.
+        inputs: Keys and shards of inputs.
         concern: Function that returns True for relevant shards.
     """
     lost = dict[str, str]()

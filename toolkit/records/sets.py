@@ -378,7 +378,7 @@ class FinishedShards:
 
 def finished_shards(dataset: Dataset) -> FinishedShards:
     """Return the up-to-date shards of a dataset; they are kept until records are written or read anew."""
-    return record_logs.of(dataset).derived(FinishedShards, lambda: FinishedShards(dataset))
+    return record_logs.of(dataset).derived((FinishedShards, dataset), lambda: FinishedShards(dataset))
 
 
 class ShardSets:

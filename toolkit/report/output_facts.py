@@ -39,7 +39,7 @@ def came_in(datasets: Iterable[Dataset]) -> list[Input]:
     """Return the inputs of ingest, by source; empty for documents that were there."""
     results: dict[str, Input] = {}
     for dataset in datasets:
-        for record in ingested.load_all(dataset).values():
+        for _, record in ingested.load_all(dataset):
             source = str(record.settings.get("source") or record.entry)
             input_ = results.setdefault(source, Input(source=source))
             input_.inputs += len(record.paths)
@@ -62,7 +62,7 @@ def stages(datasets: Mapping[str, tuple[Dataset, Sequence[JoinedSet], Sequence[s
     for dataset, joined, shards in datasets.values():
         if dataset.documents not in counted:
             counted.add(dataset.documents)
-            for record in ingested.load_all(dataset).values():
+            for _, record in ingested.load_all(dataset):
                 size = sum(shard.content_size for shard in record.shards.values())
                 _add(results, "ingest", "", record.rows, size, record.seconds)
         for item in joined:

@@ -1,7 +1,7 @@
 """Provides the context of a command: configuration, dataset, share, and the outcome as text."""
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
@@ -22,8 +22,7 @@ from toolkit.execution import leases
 from toolkit.execution.executors import Result
 from toolkit.ingest import in_place, ingest_config, input_types, inputs as ingest_records, plan as ingest_plan
 from toolkit.interop.dolma import is_dolma
-from toolkit.records import external_sets, ingested, left_out, sets
-from toolkit.records.ingested import InputRecord
+from toolkit.records import external_sets, ingested, sets
 from toolkit.source import LOOK, Source
 from toolkit.stages.disk_quota import DiskPlan, DiskQuota
 from toolkit.stages.tasks import Running, merge
@@ -344,25 +343,15 @@ class Context(Running):
         return log.derived((self, dataset), partial(self._check_shards, dataset))
 
     def _check_shards(self, dataset: Dataset) -> CheckedShards:
-        names, inputs = self.mine(dataset), ingested.load_all(dataset)
-        items, different, packs = left_out.Items(), list[InputRecord](), list[str]()
-
-        def observed_records() -> Iterator[tuple[str, InputRecord]]:
-            for key, record in inputs.items():
-                items.add(record)
-                if not any(record.settings == other.settings for other in different):
-                    different.append(record)
-                packs.extend([key] if record.inputs else [])
-                yield key, record
-
-        lost = ingested.lost_shards(dataset, names, observed_records(), lambda shard: self.is_mine(dataset, shard))
-        if packs:
-            ingested.check_once(dataset, inputs)
+        names, inputs = self.mine(dataset), ingested.undamaged_summary(dataset)
+        lost = ingested.lost_shards(dataset, names, inputs.shards, partial(self.is_mine, dataset))
+        if inputs.has_packs:
+            ingested.check_once(dataset)
         if self.entries and self.has_dataset and dataset == self.dataset:
-            ingest_records.check_documents(self.entries, different)
+            ingest_records.check_documents(self.entries, inputs.examples)
         if lost:
             raise DataError("\n".join(lost.values()))
-        refused = [*map(str, items.too_many(dataset.bookkeeping))]
+        refused = [*map(str, inputs.items.too_many(dataset.bookkeeping))]
         return CheckedShards(names, refused, self._not_in_this(dataset, names))
 
     def _check_compression(self, dataset: Dataset, expected: str, shards: list[str]) -> None:

@@ -69,7 +69,7 @@ def skip_finished(
         size_of: Function that returns the stored bytes of an input.
         note: Function to call with finished work and its outcome.
     """
-    former, rest, finished = failed.keys(), list[W](), grouped.Finished()
+    former, rest, finished, mended = failed.keys(), list[W](), grouped.Finished(), list[str]()
     for work, outcome in threads.results_of(outcome_of, works):
         if outcome is None:
             rest.append(work)
@@ -77,7 +77,8 @@ def skip_finished(
         note(work, outcome)
         finished.add(outcome.documents, size_of(work))
         if work.key in former:
-            failed.forget(work.key)
+            mended.append(work.key)
+    failed.forget(*mended)  # at the end, because what is derived from the records holds until some are written
     return rest, finished
 
 

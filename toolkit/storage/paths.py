@@ -191,7 +191,7 @@ def drop_listing(folder: str) -> None:
             listing.clear()
 
 
-def _listed_below(root: str) -> Iterator[tuple[str, Stat | None]] | None:
+def listed_below(root: str) -> Iterator[tuple[str, Stat | None]] | None:
     """Return the cached files below a folder, sorted; None if no cached listing holds it."""
     prefix = root.rstrip("/") + "/"
     for folder, listing in _blocks().listings.items():
@@ -361,7 +361,7 @@ def list_files(root: str, *, hidden: bool = False) -> Iterator[str]:
         root: a folder; one that does not exist has no files.
         hidden: also what lies in bookkeeping folders and temporary files.
     """
-    listed = _listed_below(root)
+    listed = listed_below(root)
     names = store_of(root).files(root) if listed is None else (name for name, _ in listed)
     return (name for name in names if hidden or is_data(name))
 
@@ -374,7 +374,7 @@ def list_stats(root: str, *, hidden: bool = False, admits: Callable[[str], objec
         hidden: Meaning as in `list_files`.
         admits: says of a relative path whether it matters.
     """
-    files = _listed_below(root) or store_of(root).listing(root)
+    files = listed_below(root) or store_of(root).listing(root)
     return Listing(root, (file for file in files if (hidden or is_data(file[0])) and admits(file[0])))
 
 

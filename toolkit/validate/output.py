@@ -122,10 +122,11 @@ def extra_files(dataset: Dataset, set_name: str, shards: Iterable[str]) -> list[
 
 def check_ingested(dataset: Dataset, shards: Sequence[str]) -> list[str]:
     """Return findings about missing shards, and differences from ingest's records."""
-    inputs, findings = ingested.load_each(dataset)
-    deleted = {shard for record in inputs.values() if record.deleted for shard in record.shards}
-    findings += [fault for shard, fault in lost_shards(dataset, shards, inputs.items()).items() if shard not in deleted]
-    for record in inputs.values():
+    inputs = ingested.summary(dataset)
+    deleted = {shard for _, input_ in inputs.shards if input_.deleted for shard in input_.shards}
+    lost = lost_shards(dataset, shards, inputs.shards)
+    findings = [*inputs.damaged, *(fault for shard, fault in lost.items() if shard not in deleted)]
+    for record in ingested.load_undamaged(dataset):
         for shard, output in record.shards.items() if not record.deleted else ():
             state = row_index.current(dataset, shard)
             if state and state.content != output.content:
