@@ -17,7 +17,6 @@ from toolkit.rules.rule import Role
 SHORTEN = '''
 """``{shorten: 10}``: the text ends behind so many characters."""
 
-from dataclasses import dataclass
 
 from toolkit.rules.rule import CompiledRule
 from toolkit.rules.rule import Form, Rule
@@ -51,8 +50,7 @@ class Shorten(Rule):
         return Shortens(self, names, compiler.function, f"{longer} and {condition or True}", self.chars)
 
 
-@dataclass(frozen=True, eq=False)
-class Shortens(CompiledRule):
+class Shortens(CompiledRule, frozen=True):
     end: int
 
     def edits(self, document, values, past_end):
