@@ -36,8 +36,8 @@ from toolkit.plugins import Kind
 from toolkit.rules.kinds import all_forms
 from toolkit.storage_options import StorageOptions
 from toolkit.tag import tagger, tagger_docs
+from toolkit.whole_corpus.corpus_config import Common as SetOptions
 from toolkit.whole_corpus.kind import KINDS
-from toolkit.whole_corpus.section import Common as SetOptions
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 SHARED = 5

@@ -26,7 +26,7 @@ SHARED = ("align", "ingest", "mix", "tag")
 ORDERS = [
     "toolkit.tag.tagger",
     "toolkit.mix.join, toolkit.tag.run",
-    "toolkit.ingest.ingest_config, toolkit.whole_corpus.section",
+    "toolkit.ingest.ingest_config, toolkit.whole_corpus.corpus_config",
     "toolkit.whole_corpus, toolkit.mix, toolkit.ingest, toolkit.tag",
     "toolkit.align.align_config",
     "taggers.noise, mixers.parquet, toolkit.cli",

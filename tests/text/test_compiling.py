@@ -150,7 +150,7 @@ def test_code_that_reads_characters_is_made_anew_for_another_unicode() -> None:
 
 
 def test_modules_that_others_import_are_part_of_the_source() -> None:
-    assert {*with_imports(["toolkit.whole_corpus.near.kernel"])} >= {
+    assert {*with_imports(["toolkit.whole_corpus.near.near_kernel"])} >= {
         "toolkit.text.unicode_table",
         "toolkit.text.kernels.mixing",
         "toolkit.text.kernels.intrinsics",
@@ -352,7 +352,9 @@ def test_one_of_two_processes_compiles_predictions(place: Place, capsys: pytest.
     logs = "".join(err for _, err in ran).splitlines()
     with capsys.disabled():
         print("\n" + "\n".join(logs))
-    assert [line.partition(": ")[0] for line in logs].count("compiled toolkit.text.fasttext.kernel:predict") == 1
+    assert [line.partition(": ")[0] for line in logs].count(
+        "compiled toolkit.text.fasttext.fasttext_kernel:predict"
+    ) == 1
     assert all(line.endswith("kept for the next time") for line in logs)
     code, out, err = place.run(LANGUAGE)
     assert (code, err) == (0, "")
@@ -376,7 +378,7 @@ def test_a_package_and_a_folder_that_are_read_only(place: Place) -> None:
     assert code == 0, err
     assert out.startswith(str(package))
     assert "label='en'" in out
-    assert "compiled toolkit.text.fasttext.kernel:predict" in err
+    assert "compiled toolkit.text.fasttext.fasttext_kernel:predict" in err
     assert all("kept for the next time" in line for line in err.splitlines())
     assert list(temporary.glob("tagmix-*/*.o"))
     for path in [package, *package.rglob("*")]:

@@ -10,7 +10,7 @@ from typing import Any
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
 from toolkit.execution.executors import Report, Task
-from toolkit.whole_corpus import resolve, section, sign
+from toolkit.whole_corpus import corpus_config, resolve, sign
 from toolkit.whole_corpus.records import Resolution, ResolvedShard, fates_folder, load_resolved
 from toolkit.whole_corpus.resolve import works_to_write, write_shard
 
@@ -56,8 +56,10 @@ def make(
     overwrite: bool = False,
 ) -> Made:
     """Make the sets of a section; values, if they are asked for, are those of the last."""
-    plan = section.read_section(ConfigNode({name: dict(entry) for name, entry in entries.items()}), dataset, {}, name)
-    section.prepare(plan, dataset, overwrite=overwrite, write=True)
+    plan = corpus_config.read_section(
+        ConfigNode({name: dict(entry) for name, entry in entries.items()}), dataset, {}, name
+    )
+    corpus_config.prepare(plan, dataset, overwrite=overwrite, write=True)
     made = Made({}, {}, {}, [], [])
     listed = dataset.shards()
     for entry in plan.entries:

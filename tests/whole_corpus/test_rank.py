@@ -14,7 +14,7 @@ from tests.marks import slow
 from tests.whole_corpus.making import Made, make, write_shards
 from toolkit.config.settings import ConfigNode
 from toolkit.errors import ToolkitError
-from toolkit.whole_corpus import score_runs as runs, section
+from toolkit.whole_corpus import corpus_config, score_runs as runs
 from toolkit.whole_corpus.score_runs import RankSteps, added, stepped, steps_of, thinned
 
 Row = dict[str, Any]
@@ -163,7 +163,7 @@ def test_a_rank_is_never_null_where_each_document_has_a_score(tmp_path: Path) ->
     dataset = write_shards(tmp_path, {"a.jsonl.gz": corpus(5)})
 
     def type_of(**options: Any) -> Any:
-        plan = section.read_section(
+        plan = corpus_config.read_section(
             ConfigNode({"quality-0": OPTIONS | {"score": "document.chars"} | options}), dataset, {}, "calibrate"
         )
         assert [*plan.schemas["quality-0"].keys] == ["quality"]

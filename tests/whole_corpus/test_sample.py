@@ -19,7 +19,7 @@ from toolkit.config.settings import ConfigNode
 from toolkit.errors import ToolkitError
 from toolkit.exchange.thresholds import Keys, KeySource
 from toolkit.rules.rule import sample_hash
-from toolkit.whole_corpus import section
+from toolkit.whole_corpus import corpus_config
 from toolkit.whole_corpus.kinds.sample import (
     Sample,
     StratumChoice,
@@ -273,4 +273,4 @@ def test_what_is_wrong_is_said(tmp_path: Path, options: dict[str, Any], message:
 def test_a_sample_is_no_kind_of_duplicates(tmp_path: Path) -> None:
     dataset = write_shards(tmp_path, {"a.jsonl.gz": corpus(5)})
     with pytest.raises(ToolkitError, match="expected 'sample' in the section `sample:`"):
-        section.read_section(ConfigNode({"x-0": {"kind": "sample", "documents": 1}}), dataset, {})
+        corpus_config.read_section(ConfigNode({"x-0": {"kind": "sample", "documents": 1}}), dataset, {})

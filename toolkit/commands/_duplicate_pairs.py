@@ -15,7 +15,7 @@ from toolkit.errors import ConfigError, amount
 from toolkit.stages.context import Outcome
 from toolkit.storage.paths import exists
 from toolkit.storage.reading import Lines
-from toolkit.whole_corpus.section import Entry, Plan
+from toolkit.whole_corpus.corpus_config import Entry, Plan
 
 PAIRS = 3
 """Pairs that are shown of each set."""

@@ -19,7 +19,7 @@ from toolkit.rules.rule import Rule
 from toolkit.stages.context import Context, Outcome, show_settings
 from toolkit.stages.stage import Faults
 from toolkit.tag import plan as tag_plan
-from toolkit.whole_corpus import section as whole_section
+from toolkit.whole_corpus import corpus_config
 
 
 def faults(context: Context) -> list[str]:
@@ -86,7 +86,7 @@ def _whole(section: ConfigNode, name: str, errors: _Faults) -> None:
             place = section.at(set_name)
             if name == "train":
                 place.value = trained_models.as_whole(place, set_name)
-            whole_section.check_entry(place, set_name, name)
+            corpus_config.check_entry(place, set_name, name)
 
 
 def _annotate(context: Context, errors: _Faults) -> None:

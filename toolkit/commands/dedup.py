@@ -24,10 +24,10 @@ from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.addresses import reveal_url
 from toolkit.storage.paths import no_folder
 from toolkit.tag.schema_check import check_made
-from toolkit.whole_corpus import resolve, section, sign
+from toolkit.whole_corpus import corpus_config, resolve, sign
+from toolkit.whole_corpus.corpus_config import Entry, Plan
 from toolkit.whole_corpus.records import Model, fates_folder, load_resolved, load_signatures
 from toolkit.whole_corpus.resolve import UNRESOLVED, UNSIGNED, UNWRITTEN, states_of, works_to_write, write_shard
-from toolkit.whole_corpus.section import Entry, Plan
 
 
 class Options(Configured, StageOptions, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ def plan_of(context: Context, name: str) -> Plan:
         dataset, schemas = context.dataset, context.known_sets(name)
         place, own = context.section(name), context.own_types_known()
         try:
-            return section.read_section(place, dataset, schemas, name, own, external=context.external)
+            return corpus_config.read_section(place, dataset, schemas, name, own, external=context.external)
         except ConfigError as error:
             for command in sets_before(name):
                 if missing := [result for result in getattr(context.config, command) if result not in schemas]:
@@ -142,7 +142,7 @@ def make_sets(context: Context, options: StageOptions, plan: Plan, *, refit: boo
     """Make the sets of a section; `refit` has what was fitted before fitted anew."""
     dataset = context.dataset
     shards, unfinished = context.shards(dataset, judges=True, writes=True)
-    section.prepare(plan, dataset, overwrite=options.overwrite, write=False)
+    corpus_config.prepare(plan, dataset, overwrite=options.overwrite, write=False)
     context.check_sets_read(shards, plan.schemas)
     check_limit(context, dataset, plan, shards)
     if context.share and not shards:
@@ -163,9 +163,9 @@ def make_plan(context: Context, plan: Plan, shards: list[str], *, refit: bool = 
     """Make the sets of a checked plan; `refit` as of `make_sets`."""
     dataset = context.dataset
     # shares sign side by side; while the whole is resolved nobody may write signatures, with the same settings either
-    holds = section.holds(plan) if context.share else dict.fromkeys(section.holds(plan), "")
+    holds = corpus_config.holds(plan) if context.share else dict.fromkeys(corpus_config.holds(plan), "")
     with context.lease(dataset.bookkeeping, dataset.attributes, holds):
-        section.prepare(plan, dataset, overwrite=context.options.overwrite, write=True)
+        corpus_config.prepare(plan, dataset, overwrite=context.options.overwrite, write=True)
         record_logs.of(dataset)  # merged when the command ends, also where only its workers have asked for it
         return _SetMaker(context, dataset, plan, shards, refit=refit).outcome()
 
@@ -373,7 +373,7 @@ def stage_of(command: str) -> Declaration:
         try:
             plan = plan_of(context, command)
             shards = look.shards(dataset)
-            section.prepare(plan, dataset, overwrite=False, write=False)
+            corpus_config.prepare(plan, dataset, overwrite=False, write=False)
         except ToolkitError as error:
             names = getattr(context.config, command)
             yield from (Progress(f"{command} {name}", unknown=str(error)) for name in names)
@@ -387,18 +387,18 @@ def stage_of(command: str) -> Declaration:
             return None
         own, dataset = context.own_types_known(), context.dataset
         place, external = context.section(command), context.external
-        plan = section.read_section(place, dataset, checked.sets, command, own, external=external)
-        section.prepare(plan, dataset, overwrite=context.options.overwrite, write=False)
-        section.try_first(plan, dataset, context.config.max_document_bytes)
+        plan = corpus_config.read_section(place, dataset, checked.sets, command, own, external=external)
+        corpus_config.prepare(plan, dataset, overwrite=context.options.overwrite, write=False)
+        corpus_config.try_first(plan, dataset, context.config.max_document_bytes)
         checked.sets |= plan.schemas
-        checked.holds |= section.holds(plan)
+        checked.holds |= corpus_config.holds(plan)
         return plan
 
     def check_sets(context: Context, names: Collection[str]) -> None:
         check_made(context.dataset, names, plan_of(context, command).schemas, command)
 
     def estimate(context: Context) -> DiskUse:
-        size, reads = section.storage_of(context.source.at(command), command)
+        size, reads = corpus_config.storage_of(context.source.at(command), command)
         return DiskUse(signatures=size, needs_documents=True, reads_documents=reads)
 
     return Declaration(

@@ -47,7 +47,7 @@ from toolkit.tag import run as tagging, schema_check
 
 if TYPE_CHECKING:
     from toolkit.ingest.index.selecting import FetchEstimate, Part
-    from toolkit.whole_corpus import section as whole_section
+    from toolkit.whole_corpus import corpus_config
     from toolkit.whole_corpus.sign import ShardToSign
 
 
@@ -71,7 +71,7 @@ class Passing(msgspec.Struct):
     tag: tagging.ShardToTag | None
     mix: bindings.ShardToMix | None
     sign: "dict[str, ShardToSign]" = {}
-    plans: "list[whole_section.Plan]" = []
+    plans: "list[corpus_config.Plan]" = []
     deletes: bool = False
     shards: set[str] | None = None
     tagged: set[str] = set()
@@ -98,9 +98,9 @@ class Passing(msgspec.Struct):
                     overwrite=context.options.overwrite,
                 )
             for plan in self.plans:
-                from toolkit.whole_corpus import section as whole_section
+                from toolkit.whole_corpus import corpus_config
 
-                stack.enter_context(context.lease(dataset.bookkeeping, dataset.attributes, whole_section.holds(plan)))
+                stack.enter_context(context.lease(dataset.bookkeeping, dataset.attributes, corpus_config.holds(plan)))
             if self.mix:
                 output = self.mix.settings.output.path
                 if context.share is None:

@@ -24,7 +24,7 @@ from toolkit.storage.json_files import json_digest
 from toolkit.storage.threads import for_each
 from toolkit.tag import tagger
 from toolkit.tag.schema_check import check_made, declare_set, what_to_declare
-from toolkit.whole_corpus import section as whole_section
+from toolkit.whole_corpus import corpus_config
 from toolkit.whole_corpus.kinds.make import Make
 from toolkit.whole_corpus.resolve import states_of
 
@@ -85,7 +85,7 @@ def prepare(
     """
     if entry.whole:
         plan = plan_of(context, entry, schemas)
-        whole_section.prepare(plan, context.dataset, overwrite=overwrite, write=write)
+        corpus_config.prepare(plan, context.dataset, overwrite=overwrite, write=write)
         return plan.schemas[entry.name]
     schema = schema_of(entry, context.dataset, schemas)
     home, name = entry.home(context.dataset)
@@ -103,12 +103,12 @@ def prepare(
     return schema
 
 
-def plan_of(context: Context, entry: Entry, schemas: Mapping[str, sets.SetSchema]) -> whole_section.Plan:
-    """Return the plan of a stage of all documents; errors as of `toolkit.whole_corpus.section.read_section`."""
+def plan_of(context: Context, entry: Entry, schemas: Mapping[str, sets.SetSchema]) -> corpus_config.Plan:
+    """Return the plan of a stage of all documents; errors as of `toolkit.whole_corpus.corpus_config.read_section`."""
     options = {"as": entry.key, "stage": entry.reference, "options": entry.options}
     earlier = {name: schema for name, schema in schemas.items() if name != entry.name}
     alone, own = replace(context.section(SECTION), value={entry.name: options}), context.own_types_known()
-    return whole_section.read_section(alone, context.dataset, earlier, SECTION, own, external=context.external)
+    return corpus_config.read_section(alone, context.dataset, earlier, SECTION, own, external=context.external)
 
 
 def schemas_of(

@@ -14,9 +14,9 @@ from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage.freshness import state
 from toolkit.storage.store import note_roots
 from toolkit.whole_corpus import resolve
+from toolkit.whole_corpus.corpus_config import Entry
 from toolkit.whole_corpus.kinds.sample import Copy, Sample, copies
 from toolkit.whole_corpus.records import SignedShard, fates_folder
-from toolkit.whole_corpus.section import Entry
 
 
 class Options(Configured, StageOptions, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from toolkit.errors import ConfigError, DataError, ToolkitError, amount
 from toolkit.learn.train import trained_models
 from toolkit.learn.train.examples import SPLITS
 from toolkit.stages.context import Context, Outcome, table
-from toolkit.whole_corpus.section import Entry, Plan
+from toolkit.whole_corpus.corpus_config import Entry, Plan
 
 
 class Options(Configured, frozen=True, kw_only=True):

@@ -59,7 +59,7 @@ class Entry(ConfigStruct):
         options: Options of the class.
         root: Root of the new documents; empty if it makes attributes.
         place: Place in the configuration, for messages.
-        whole: True if it needs all documents; then it is an entry of `toolkit.whole_corpus.section`, too.
+        whole: True if it needs all documents; then it is an entry of `toolkit.whole_corpus.corpus_config`, too.
     """
 
     name: str

@@ -26,7 +26,7 @@ from toolkit.rules.rules_yaml import GroupForm, IncludeForm
 from toolkit.storage_options import Duration, Size, StorageOptions
 from toolkit.tag.plan import OF_SETS
 from toolkit.tag.tagger import TAGGERS
-from toolkit.whole_corpus import section as dedup_section
+from toolkit.whole_corpus import corpus_config
 from toolkit.whole_corpus.kind import KINDS
 
 Schema = dict[str, Any]
@@ -366,7 +366,7 @@ def _of_whole(definitions: Definitions, section: str) -> Schema:
     """Return the schema of a section with corpus-wide sets."""
     results = {name: class_ for name, class_ in classes(KINDS).items() if section == class_.SECTION}
     joined = {"type": "array", "items": _joined(definitions)}
-    shared = definitions.properties(dedup_section.Common, {"attributes": joined})
+    shared = definitions.properties(corpus_config.Common, {"attributes": joined})
     against = {"description": "other datasets, whose documents stay: ROOT, {dataset: ROOT}, {documents: …}, or some"}
 
     def of(name: str, class_: type[Any]) -> Schema:

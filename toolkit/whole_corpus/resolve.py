@@ -23,8 +23,8 @@ from toolkit.storage.freshness import State, state
 from toolkit.tag.schema_check import digest_of
 from toolkit.text.editing import Edit
 from toolkit.whole_corpus import records, sign
+from toolkit.whole_corpus.corpus_config import Entry
 from toolkit.whole_corpus.kind import ResolveJob
-from toolkit.whole_corpus.section import Entry
 from toolkit.whole_corpus.sign import edits_of, folder_of, names_of
 
 

@@ -48,9 +48,9 @@ from toolkit.text.editing import Edit
 from toolkit.text.json_strings import DecodedTexts, decoded, documents_in
 from toolkit.text.kernels.signatures import Array
 from toolkit.whole_corpus import records as signature_records
+from toolkit.whole_corpus.corpus_config import Entry
 from toolkit.whole_corpus.expressions import Evaluator
 from toolkit.whole_corpus.kind import Files, TextBlock
-from toolkit.whole_corpus.section import Entry
 
 _ENCODER = msgspec.json.Encoder()
 _ROWS = 1 << 12  # that are signed together where no text is read

@@ -37,10 +37,10 @@ from toolkit.storage.models import CARD, ModelFile, digest_of_files
 from toolkit.storage.outputs import Output, OutputBatch
 from toolkit.storage.paths import is_set_name, join, remove, remove_tree
 from toolkit.text.batch import Batch
-from toolkit.whole_corpus import resolve, section as whole, sign
+from toolkit.whole_corpus import corpus_config, resolve, sign
+from toolkit.whole_corpus.corpus_config import Entry, Plan
 from toolkit.whole_corpus.expressions import Evaluator
 from toolkit.whole_corpus.records import set_folder
-from toolkit.whole_corpus.section import Entry, Plan
 
 SUMS = "SHA256SUMS"
 
@@ -201,7 +201,7 @@ def read_section(section: ConfigNode, dataset: Dataset, schemas: Mapping[str, Se
         raise section.error((), "expected `MODEL: {labels: …, task: …}`")
     entries = section.at()
     entries.value = {name: as_whole(section.at(name), name) for name in section.value}
-    plan = whole.read_section(entries, dataset, schemas, "train", external=external)
+    plan = corpus_config.read_section(entries, dataset, schemas, "train", external=external)
     folders: dict[str, str] = {}
     for entry in plan.entries:
         folder = folder_of(dataset, entry)

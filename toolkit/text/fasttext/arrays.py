@@ -173,9 +173,9 @@ class Scratch(NamedTuple):
         return cls(np.empty(model.dim, np.float32), nodes, values, word_rows, hashed, hashes)
 
 
-predict = Compiled("toolkit.text.fasttext.kernel:predict", Model, LineTable, "int64", Best, Scratch)
-_sum_words = Compiled("toolkit.text.fasttext.kernel:sum_words", Model, "int64 int8* int32* float32* int32*")
-_fill = Compiled("toolkit.text.fasttext.kernel:fill", WordTable, "int64 int64*")
+predict = Compiled("toolkit.text.fasttext.fasttext_kernel:predict", Model, LineTable, "int64", Best, Scratch)
+_sum_words = Compiled("toolkit.text.fasttext.fasttext_kernel:sum_words", Model, "int64 int8* int32* float32* int32*")
+_fill = Compiled("toolkit.text.fasttext.fasttext_kernel:fill", WordTable, "int64 int64*")
 
 
 def model_of(contents: Contents) -> Model:

@@ -1,4 +1,4 @@
-"""The outputs of fastText models, compiled: the most probable labels. See `toolkit.text.fasttext.kernel`."""
+"""The outputs of fastText models, compiled: the most probable labels. See `toolkit.text.fasttext.fasttext_kernel`."""
 
 import math
 from typing import Any

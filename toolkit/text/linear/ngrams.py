@@ -134,8 +134,8 @@ class Weights(NamedTuple):
 
 
 _TEXTS = (Words, "int64", Orders, Characters, Workspace)
-_count = Compiled("toolkit.text.linear.kernel:count", *_TEXTS, NgramCounts)
-_predict = Compiled("toolkit.text.linear.kernel:predict", *_TEXTS, Weights, "float64*")
+_count = Compiled("toolkit.text.linear.linear_kernel:count", *_TEXTS, NgramCounts)
+_predict = Compiled("toolkit.text.linear.linear_kernel:predict", *_TEXTS, Weights, "float64*")
 
 
 def tf_table() -> Array:

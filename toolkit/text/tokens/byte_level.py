@@ -112,7 +112,7 @@ class TokenBuffer(NamedTuple):
     state: Int64s
 
 
-_KERNEL = "toolkit.text.tokens.kernel"
+_KERNEL = "toolkit.text.tokens.bpe_kernel"
 _encode = Compiled(f"{_KERNEL}:encode", Texts, Division, Merges, PieceTable, MergeScratch, TokenBuffer)
 _remember = Compiled(f"{_KERNEL}:remember", Texts, "int32*", PieceTable)
 

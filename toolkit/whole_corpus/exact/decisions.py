@@ -362,7 +362,7 @@ def _parts() -> np.ndarray:
     return np.concatenate([places, np.frombuffer(b"".join(_PARTS), dtype="u1")])
 
 
-_values = Compiled("toolkit.whole_corpus.exact.kernel:values", Piled, "int64 uint8* int64*")
+_values = Compiled("toolkit.whole_corpus.exact.exact_kernel:values", Piled, "int64 uint8* int64*")
 
 _SPAN, _VALUE = len(b"[,,1.0],") + 2 * 10, len(b'{"seen":[],"spans":[],"chars_seen":}') + 10
 """Bytes of JSON, at most: numbers have ten digits."""

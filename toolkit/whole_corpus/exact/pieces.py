@@ -201,7 +201,7 @@ def whole(name: Normalisation, text: str) -> str:
 
 Unit = Literal["document", "line", "paragraph", "sentence"]
 
-_strip = Compiled("toolkit.whole_corpus.exact.kernel:strip", "int8* int64 int64* int64*")
+_strip = Compiled("toolkit.whole_corpus.exact.exact_kernel:strip", "int8* int64 int64* int64*")
 
 
 class Pieces(NamedTuple):

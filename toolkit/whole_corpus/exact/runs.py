@@ -81,7 +81,7 @@ class Numbered(NamedTuple):
     different: Int64s
 
 
-_number = Compiled("toolkit.whole_corpus.exact.kernel:number", Hashes, Table, Numbered)
+_number = Compiled("toolkit.whole_corpus.exact.exact_kernel:number", Hashes, Table, Numbered)
 
 
 def numbered(high: Array, low: Array | None, ranks: Array | None) -> tuple[Array, Array]:
@@ -107,7 +107,7 @@ def numbered(high: Array, low: Array | None, ranks: Array | None) -> tuple[Array
     return result.numbers, result.chosen[: result.different[0]]
 
 
-_order = Compiled("toolkit.whole_corpus.exact.kernel:order", Hashes, "int64 int32* int32*")
+_order = Compiled("toolkit.whole_corpus.exact.exact_kernel:order", Hashes, "int64 int32* int32*")
 
 _LARGEST = 256
 """Hashes of a bucket that are sorted by inserting them."""
@@ -133,7 +133,7 @@ BYTES = 64
 
 _SPARE = 1.1  # of the bits: what two hashes for all cost, and partitions that have some more hashes than others
 
-_fill = Compiled("toolkit.whole_corpus.exact.kernel:fill", Hashes, "uint64* int64 int64 uint8*")
+_fill = Compiled("toolkit.whole_corpus.exact.exact_kernel:fill", Hashes, "uint64* int64 int64 uint8*")
 
 
 def bits_of(keys: int, rate: float) -> int:
@@ -175,7 +175,7 @@ class Sorted(NamedTuple):
     keys: int
 
 
-_enter = Compiled("toolkit.whole_corpus.exact.kernel:enter", "int32* int64", Sorted, "uint32* uint32* uint32*")
+_enter = Compiled("toolkit.whole_corpus.exact.exact_kernel:enter", "int32* int64", Sorted, "uint32* uint32* uint32*")
 
 
 class KeyLayout(msgspec.Struct, frozen=True):

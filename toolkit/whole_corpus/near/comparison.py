@@ -122,8 +122,8 @@ class Best(NamedTuple):
         return cls(np.full(n, -1, dtype=np.int64), *np.zeros((2, n), dtype=np.int64))
 
 
-_sketch = Compiled("toolkit.whole_corpus.near.kernel:sketch", "uint64* int64* int64 uint64*")
-_decide = Compiled("toolkit.whole_corpus.near.kernel:decide", Documents, "int64", Rules, Lists, Best, "int64*")
+_sketch = Compiled("toolkit.whole_corpus.near.near_kernel:sketch", "uint64* int64* int64 uint64*")
+_decide = Compiled("toolkit.whole_corpus.near.near_kernel:decide", Documents, "int64", Rules, Lists, Best, "int64*")
 
 
 class Piece(NamedTuple):

@@ -193,7 +193,7 @@ def distinct(hashes: signatures.Array) -> signatures.Array:
 
 
 _find_shingles = compiling.Compiled(
-    "toolkit.whole_corpus.near.kernel:shingles",
+    "toolkit.whole_corpus.near.near_kernel:shingles",
     Words,
     "int64",
     Weights,
@@ -238,7 +238,7 @@ class Room(NamedTuple):
 
 
 _find_signatures = compiling.Compiled(
-    "toolkit.whole_corpus.near.kernel:band_keys",
+    "toolkit.whole_corpus.near.near_kernel:band_keys",
     Shingles,
     "int64",
     Functions,

@@ -78,14 +78,14 @@ class Places(NamedTuple):
 
 
 _find = Compiled(
-    "toolkit.whole_corpus.passages.kernel:stretches",
+    "toolkit.whole_corpus.passages.passage_kernel:stretches",
     Texts,
     Cut,
     "uint64*",
     StretchBuffers,
     "int64",
 )
-_places = Compiled("toolkit.whole_corpus.passages.kernel:places", Texts, Cut, StretchBuffers, Places)
+_places = Compiled("toolkit.whole_corpus.passages.passage_kernel:places", Texts, Cut, StretchBuffers, Places)
 
 
 class Stretches(NamedTuple):

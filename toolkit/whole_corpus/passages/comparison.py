@@ -234,12 +234,12 @@ class Spans(NamedTuple):
 
 
 _fingerprints = Compiled(
-    "toolkit.whole_corpus.passages.kernel:fingerprints",
+    "toolkit.whole_corpus.passages.passage_kernel:fingerprints",
     Texts,
     Cut,
     "uint64* uint64*",
 )
-_find_spans = Compiled("toolkit.whole_corpus.passages.kernel:spans", Texts, Cut, Compared, Spans)
+_find_spans = Compiled("toolkit.whole_corpus.passages.passage_kernel:spans", Texts, Cut, Compared, Spans)
 
 
 class ToCompare(ConfigStruct):

@@ -222,7 +222,7 @@ def _lacks(field: str, names: Any) -> str:
 FIRST, SECOND = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 """Multipliers of the two hashes."""
 
-_KERNEL = "toolkit.whole_corpus.kinds.contamination.kernel"
+_KERNEL = "toolkit.whole_corpus.kinds.contamination.contamination_kernel"
 _MARKS = 4
 """Bits of marks for each slot, of which there are at least two for each n-gram: most lookups end there."""
 

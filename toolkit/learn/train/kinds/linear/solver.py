@@ -36,9 +36,9 @@ LANES = 2
 """Sums that are made at once, whatever the number of threads."""
 
 _OVER = "uint32* uint8* int64* int64 float64* float64* float64*"
-_add_squares = Compiled("toolkit.learn.train.kinds.linear.kernel:add_squares", _OVER)
-_multiply = Compiled("toolkit.learn.train.kinds.linear.kernel:multiply", _OVER)
-_add_rows = Compiled("toolkit.learn.train.kinds.linear.kernel:add_rows", _OVER)
+_add_squares = Compiled("toolkit.learn.train.kinds.linear.training_kernel:add_squares", _OVER)
+_multiply = Compiled("toolkit.learn.train.kinds.linear.training_kernel:multiply", _OVER)
+_add_rows = Compiled("toolkit.learn.train.kinds.linear.training_kernel:add_rows", _OVER)
 
 
 class Piece(NamedTuple):
