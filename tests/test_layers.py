@@ -227,4 +227,4 @@ print(*(name for name in sys.modules if name.partition(".")[0] in ("toolkit", "t
         ran = subprocess.run(line, capture_output=True, text=True, check=True)
     names = ran.stderr.splitlines()[-1].split()
     assert not {name for name in names if name.startswith(("toolkit.mix.settings", "toolkit.rules.kinds", "mixers"))}
-    assert len(names) <= 144, sorted(names)
+    assert len(names) <= 148, sorted(names)  # 144 where compiled code is on disk already
