@@ -21,11 +21,14 @@ from tests.execution.tasks import is_alive
 from tests.pipeline.conftest import Project, document, strays, tree, write_rows
 from tests.waiting import PATIENCE, wait_until
 from toolkit.config.settings import ConfigNode, convert
+from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
 from toolkit.execution.executors import Task
 from toolkit.execution.executors.ray import Ray, RaySettings
 from toolkit.execution.node import DriverState, TaskReply, UnfitNode, driver_state, run_remote, version
-from toolkit.ingest.plan import InputFile
+from toolkit.ingest import ingest_config
+from toolkit.ingest.plan import InputFile, InputToIngest
+from toolkit.one_pass import InputToPass
 from toolkit.session import InSession, Session, current
 from toolkit.storage.addresses import redact_url, reveal_url
 from toolkit.storage.retrying import note_answer
@@ -229,15 +232,18 @@ def test_the_state_of_a_command_travels_with_its_tasks_alone(monkeypatch: pytest
     assert (current().roots, current().hosts) == ({}, {"a.host"})
 
 
-def path_of_input(payload: InputFile, report: Any) -> str:
-    return reveal_url(payload.path)
+def path_of_input(payload: InputToPass, report: Any) -> str:
+    return reveal_url(payload.input.path)
 
 
 def test_the_first_task_in_a_process_has_the_whole_address_of_its_input() -> None:
     with Session().bound():
         address = f"https://me:{SECRET}@h/x"
         shown = redact_url(address, carry=False)
-        task = Task(shown, InputFile(path=shown, relative="x", key="x", address=address))
+        files = [InputFile(path=shown, relative="x", key="x", address=address)]
+        (entry,) = ingest_config.read_section(ConfigNode([{"format": "jsonl", "from": shown, "source": "s"}]))
+        input_ = InputToIngest(Dataset("d", "a"), entry, files, shard="x", max_document_bytes=1)
+        task = Task(shown, InputToPass(input=input_, tag=None, mix=None))
         given, sent = driver_state(), pickle.dumps((InSession(current().part(), path_of_input), task))
     for _ in range(2):
         assert pickle.loads(pickle.loads(run_remote(given, sent)).result).value.value == address
