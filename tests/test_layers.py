@@ -174,6 +174,7 @@ NAMING = {
     "toolkit": "has the commands as functions",
     "toolkit.command_line": "lists the commands by group, for help",
     "toolkit.one_pass": "composes the stages of one pass",
+    "toolkit.records.set_declaration": "tells which command makes a set again, for messages",
     "toolkit.records.sets": "tells which command makes a set, for messages",
     "toolkit.reference": "writes a page of all sections",
 }
@@ -227,4 +228,4 @@ print(*(name for name in sys.modules if name.partition(".")[0] in ("toolkit", "t
         ran = subprocess.run(line, capture_output=True, text=True, check=True)
     names = ran.stderr.splitlines()[-1].split()
     assert not {name for name in names if name.startswith(("toolkit.mix.settings", "toolkit.rules.kinds", "mixers"))}
-    assert len(names) <= 148, sorted(names)  # 144 where compiled code is on disk already
+    assert len(names) <= 144, sorted(names)  # 140 where compiled code is on disk already

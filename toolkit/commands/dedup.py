@@ -18,12 +18,12 @@ from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.execution.executors import Report, Task
 from toolkit.records import identity
 from toolkit.records.failures import FailureRecords
+from toolkit.records.set_declaration import check_made
 from toolkit.stages.context import Context, Outcome, StepFailed, all_values, show_plan, table
 from toolkit.stages.disk_quota import FILES, DiskUse, EstimateOf
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.addresses import reveal_url
 from toolkit.storage.paths import no_folder
-from toolkit.tag.schema_check import check_made
 from toolkit.whole_corpus import corpus_config, resolve, sign
 from toolkit.whole_corpus.corpus_config import Entry, Plan
 from toolkit.whole_corpus.records import Model, fates_folder, load_resolved, load_signatures

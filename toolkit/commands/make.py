@@ -17,13 +17,13 @@ from toolkit.make.make_config import SECTION, Entry, ShardToMake, read_section, 
 from toolkit.mix.join import JoinedShard
 from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords
+from toolkit.records.set_declaration import check_made, declare_set, what_to_declare
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
 from toolkit.stages.disk_quota import ATTRIBUTES, DOCUMENTS, FILES, DiskUse
 from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.threads import for_each
 from toolkit.tag import tagger
-from toolkit.tag.schema_check import check_made, declare_set, what_to_declare
 from toolkit.whole_corpus import corpus_config
 from toolkit.whole_corpus.kinds.make import Make
 from toolkit.whole_corpus.resolve import states_of

@@ -25,7 +25,7 @@ from toolkit.inspect.targets import format_of, recorded_format
 from toolkit.mix import publish, settings as mix_settings
 from toolkit.mix.intermediates import check_shard
 from toolkit.mix.lock import Lock, load as load_lock
-from toolkit.records import ingested, sets
+from toolkit.records import ingested, set_declaration, sets
 from toolkit.source import external_sets
 from toolkit.stages.context import Context, Outcome, failures
 from toolkit.stages.set_state import state_of
@@ -294,7 +294,7 @@ class _Validator:
         for set_name, expected in schema_check.set_schemas(sections.tags(self.context), dataset).items():
             set_schema = sets.load_schema(dataset, set_name)
             different = (
-                schema_check.differences(set_schema, expected) + schema_check.edits(set_schema, expected)
+                set_declaration.differences(set_schema, expected) + set_declaration.edits(set_schema, expected)
                 if set_schema
                 else ["it is not there"]
             )
@@ -322,7 +322,7 @@ class _Validator:
         """Check the corpus-wide sets of a section against the configuration."""
         try:
             plan, dataset = plan_of(self.context, section_name), self.context.dataset
-            schema_check.check_made(dataset, plan.schemas, plan.schemas, section_name)
+            set_declaration.check_made(dataset, plan.schemas, plan.schemas, section_name)
         except ConfigError as error:
             self.findings.append(str(error))
             return

@@ -29,6 +29,7 @@ from toolkit.make.stage import STAGES, Stage, made_of_each
 from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, Joiner, JointBlock, inputs_of, joint_blocks
 from toolkit.plugins import default_name
 from toolkit.records import sets
+from toolkit.records.set_declaration import digest_of
 from toolkit.records.sets import ShardAttributes
 from toolkit.records.takedown import empty, takedown_of
 from toolkit.rules.expressions import A_NAME, is_name
@@ -39,7 +40,6 @@ from toolkit.storage.paths import is_set_name, join, remove, remove_with_folders
 from toolkit.storage.record_log import Group, RecordLog
 from toolkit.tag import tagger
 from toolkit.tag.execution import has_no_number
-from toolkit.tag.schema_check import digest_of
 from toolkit.tag.tagger import metadata_fields
 
 SECTION = "make"

@@ -1,23 +1,21 @@
 """The sets of a ``tag:`` section as they are declared on disk: their schemas, and whether they are as declared."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-import xxhash
 
 from toolkit.config import scale as scales, settings as config
-from toolkit.config.plugin_code import changes
 from toolkit.config.settings import ConfigNode
 from toolkit.data import chosen_text, schema
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean, errors_from, short
+from toolkit.errors import ConfigError, MissingExtra, MissingModel, UnknownPlugin, did_you_mean, errors_from
 from toolkit.records import sets as records
 from toolkit.records.external_sets import External, types_of
+from toolkit.records.set_declaration import declare_set, differences, digest_of, edits, made_otherwise, what_to_declare
 from toolkit.rules.text_edits import edits_in
 from toolkit.storage import models, store_of
-from toolkit.storage.paths import list_files
 from toolkit.tag import plan as tag_plan, set_options, tagger
 from toolkit.tag.plan import Plan, Step, build
 
@@ -95,14 +93,6 @@ def types_elsewhere(
     return load_types
 
 
-def digest_of(set_schema: records.SetSchema | None) -> str:
-    """Return the digest of a set, for sets made from it.
-
-    None is a set of another program.
-    """
-    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(set_schema.of_values() if set_schema else None))
-
-
 def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
     try:
         if digest is models.digest:  # or else the model need not be here
@@ -176,71 +166,6 @@ def _type_read(reference: tagger.Reference, type_: schema.Type) -> schema.Type |
     return schema.nullable(type_) if may_lack else type_
 
 
-def differences(old: records.SetSchema, new: records.SetSchema) -> list[str]:
-    """Return the differences between two schemas, a line each."""
-    lines = []
-    before, after = msgspec.to_builtins(old.of_values()), msgspec.to_builtins(new.of_values())
-
-    def compare(a: Any, b: Any, path: str) -> None:
-        if isinstance(a, dict) and isinstance(b, dict):
-            for key in dict.fromkeys((*a, *b)):
-                compare(a.get(key, "absent"), b.get(key, "absent"), f"{path}.{key}" if path else str(key))
-        elif a != b:
-            lines.append(f"{path}: " + " -> ".join(item if item == "absent" else short(item) for item in (a, b)))
-
-    compare(before["keys"], after["keys"], "")
-    compare(before["reads"], after["reads"], "made from")
-    if not lines and list(before["keys"]) != list(after["keys"]):
-        lines.append(f"order of keys: {', '.join(before['keys'])} -> {', '.join(after['keys'])}")
-    return lines
-
-
-def edits(old: records.SetSchema, new: records.SetSchema) -> list[str]:
-    """Return the taggers with different code in two schemas, a line each.
-
-    Code that one of them does not know (an earlier version of the toolkit wrote it) is not compared.
-    """
-    return [
-        f"the code of {key} has changed: {', '.join(files)}"
-        for key, key_schema in new.keys.items()
-        if key in old.keys and (files := changes(old.keys[key].code, key_schema.code))
-    ]
-
-
-def made_otherwise(set_name: str, subject: str, changes: Sequence[str], command: str = "tag") -> ConfigError:
-    """Return the error for a set made with other settings or code.
-
-    Args:
-        set_name: Set name of it.
-        subject: ``settings`` or ``code`` differs.
-        changes: Result of `differences` or `edits`.
-        command: Command that makes it, as its section is called.
-    """
-    can_accept = (subject, command) == ("code", "tag")
-    accept = f", or `toolkit tag --accept-code {set_name}` if no value has changed" if can_accept else ""
-    return ConfigError(
-        f"expected the set {set_name!r} as the section `{command}:` says, got one that was made with other "
-        f"{subject}:\n  "
-        + "\n  ".join(changes)
-        + f"\nchoose another set name and run `toolkit {command}` (the old values stay), or `toolkit {command} "
-        f"--overwrite`{accept}"
-    )
-
-
-def check_made(dataset: Dataset, names: Iterable[str], planned: Mapping[str, records.SetSchema], command: str) -> None:
-    """Check existing sets against the section's plan.
-
-    Sets that are not in it are ignored.
-
-    Raises:
-        ConfigError: if one was made otherwise.
-    """
-    for name in names:
-        set_schema = records.load_schema(dataset, name)
-        if set_schema and name in planned and (results := differences(set_schema, planned[name])):
-            raise made_otherwise(name, "settings", results, command)
-
-
 def prepare(
     plan: Plan,
     dataset: Dataset,
@@ -287,58 +212,6 @@ def prepare(
             if names := tagger.model_names(step.tagger):
                 records.save_models(dataset, step.set, names)
     return schemas
-
-
-def what_to_declare(
-    dataset: Dataset,
-    set_name: str,
-    new: records.SetSchema,
-    *,
-    overwrite: bool,
-    is_accepted: bool = False,
-    command: str = "tag",
-) -> Literal["changed", "learned"] | None:
-    """Return the kind of change to a set; None if its schema stays.
-
-    ``changed``: values change; ``learned``: only their description does.
-
-    Raises:
-        ConfigError: as `prepare`.
-    """
-    old = records.load_schema(dataset, set_name)
-    if old is None:
-        folder = dataset.attribute_path(set_name, "")
-        foreign = next(list_files(folder), None) is not None and not overwrite
-        if foreign and records.load_schema(dataset, set_name) is None:  # or another share has just declared it
-            raise ConfigError(
-                f"{folder}: expected a set that this toolkit made, got files without its records; "
-                "choose another set name, or --overwrite"
-            )
-        return "changed"
-    if results := differences(old, new):
-        if not overwrite and records.recorded_shards(dataset, set_name):
-            raise made_otherwise(set_name, "settings", results, command)
-        return "changed"
-    if results := edits(old, new):
-        result = records.recorded_shards(dataset, set_name)
-        if result and not overwrite and not is_accepted:
-            raise made_otherwise(set_name, "code", results, command)
-        return "changed" if overwrite and not is_accepted else "learned"
-    return "learned" if old != new else None  # it did not know the code, or what a value is was worded otherwise
-
-
-def declare_set(dataset: Dataset, set_name: str, new: records.SetSchema, *, forget: bool) -> None:
-    """Save the schema of a set, and forget records of other settings."""
-    old = records.load_schema(dataset, set_name)
-    settings = {key: key_schema.settings for key, key_schema in new.keys.items()}
-    edited = old is not None and edits(old, new)  # of which a record says nothing
-    made_otherwise = []
-    for shard in records.recorded_shards(dataset, set_name) if forget and old != new else ():
-        record = records.load_record(dataset, set_name, shard)
-        if edited or record is None or record.settings != settings:  # or another share has just written it
-            made_otherwise.append(shard)
-    records.forget_all(dataset, [set_name], made_otherwise)
-    records.save_schema(dataset, set_name, new)
 
 
 def check_section(

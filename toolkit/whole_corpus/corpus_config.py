@@ -23,6 +23,7 @@ from toolkit.mix.joined_sets import JoinedSet, read_joined, scale_of
 from toolkit.plugins import default_name
 from toolkit.records import sets as records
 from toolkit.records.external_sets import External
+from toolkit.records.set_declaration import declare_set, digest_of, what_to_declare
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import A_NAME, check_form, is_name
 from toolkit.rules.text_edits import edits_in, read_edits
@@ -30,7 +31,6 @@ from toolkit.source import AvailableSets
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.paths import absolute, is_set_name, join
 from toolkit.storage_options import Size
-from toolkit.tag.schema_check import declare_set, digest_of, what_to_declare
 from toolkit.text.batch import Batch
 from toolkit.whole_corpus import expressions
 from toolkit.whole_corpus.expressions import Checked

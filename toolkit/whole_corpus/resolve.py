@@ -17,10 +17,10 @@ from toolkit.execution.executors import Report, Run, Task
 from toolkit.execution.grouped import ShardDone
 from toolkit.execution.progress import Share
 from toolkit.records import sets, takedown
+from toolkit.records.set_declaration import digest_of
 from toolkit.rules.text_edits import PlaceMap, edits_in, in_whole
 from toolkit.storage import json_files, outputs, paths, store_of, threads
 from toolkit.storage.freshness import State, state
-from toolkit.tag.schema_check import digest_of
 from toolkit.text.editing import Edit
 from toolkit.whole_corpus import records, sign
 from toolkit.whole_corpus.corpus_config import Entry
