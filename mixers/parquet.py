@@ -334,10 +334,8 @@ def _field(column: Any, name: str) -> Any:
     if not _texts(column.schema):
         objects = [value for row in arrow_rows(column) for value in row.values()]
         if name == "metadata":
-            texts = [_ENCODER.encode(value).decode() if isinstance(value, dict) else None for value in objects]
-        else:
-            texts = [None if value is None else str(value) for value in objects]
-        return arrow_array(texts, pa.large_string())
+            objects = [_ENCODER.encode(value).decode() if isinstance(value, dict) else value for value in objects]
+        values = arrow_array([None if value is None else str(value) for value in objects], pa.large_string())
     values.validate(full=True)  # a text that is no UTF-8 is damage
     if name == "metadata":  # external files may have other values
         return pc.if_else(pc.starts_with(values, "{"), values, pa.scalar(None, values.type))

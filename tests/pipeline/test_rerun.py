@@ -6,7 +6,9 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from tests.conftest import Run
@@ -21,7 +23,9 @@ from tests.pipeline.conftest import (
     write_rows,
 )
 from tests.recipes import mix_of
+from toolkit.data import record_logs
 from toolkit.data.dataset import open_dataset
+from toolkit.data.row_index import ShardState
 from toolkit.mix import assemble
 from toolkit.mix.plan import PartPlan, Piece
 from toolkit.records import sets
@@ -161,6 +165,32 @@ def test_one_pass_compares_settings_and_what_was_read(several: Project) -> None:
     several.config["tag"]["noise-0"]["when"] = "line_shape.lines > 1"
     several("status").fails(1)
     several("tag").fails(2, "when:")
+
+
+@pytest.mark.parametrize(("kind", "type_"), [("rows", ShardState), ("set shape-0", sets.ShardRecord)])
+def test_a_record_without_a_field_is_no_finished_shard(several: Project, kind: str, type_: type[Any]) -> None:
+    dataset = open_dataset(str(several.data), None, None)
+    log = record_logs.open_log(dataset)
+    raw = log.get(kind, SHARD)
+    assert raw
+    needed = [field.encode_name for field in msgspec.structs.fields(type_) if field.required]
+    assert len(needed) >= 6
+    for name in needed:
+        fields = msgspec.json.decode(raw)
+        del fields[name]
+        log.save({(kind, SHARD): msgspec.json.encode(fields)})
+        finished = sets.FinishedShards(dataset)
+        assert not finished.content("shape-0", SHARD), name
+        assert finished.content("shape-0", "b.jsonl.gz"), name
+    several("status").fails(1)
+    several("run").succeeds()
+    several("status").succeeds()
+
+
+def test_a_set_of_another_program_is_made_anew_with_overwrite(several: Project) -> None:
+    several.config["tag"]["other-0"] = "line_shape"
+    ran = several.ok("tag", "--overwrite", "--dry-run", "--json")
+    assert ran.json["plan"]["tag"].keys() == {SHARD, "b.jsonl.gz"}
 
 
 def test_two_datasets_with_one_folder_of_records_do_not_share_what_is_up_to_date(several: Project) -> None:

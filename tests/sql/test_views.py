@@ -243,7 +243,7 @@ def test_tables_have_the_values_of_their_documents(tmp_path: Path) -> None:
     pq.write_table(pa.table(table), path)
 
     def rows(sql: str) -> list[Any]:
-        faults, listed = Faults(), Parts([File("t.parquet", str(path), Format("parquet", {}), None, 2)], {}, 1 << 20)
+        faults, listed = Faults(), Parts([File("t.parquet", str(path), Format("parquet", {}), None)], {}, 1 << 20)
         with Database({"output": lambda: of_parts(listed, faults, Session())}, faults, memory=1 << 30, threads=1) as db:
             return list(db.execute(sql).rows())
 
@@ -252,6 +252,10 @@ def test_tables_have_the_values_of_their_documents(tmp_path: Path) -> None:
         ("t.parquet", 2, None, None, None, 1, "é", None),
     ]
     assert rows("SELECT count(*) FROM output") == [(2,)]
+    texts = pa.array(['{"a":1}', "{}", "no object", None]).dictionary_encode()
+    pq.write_table(pa.table({"text": ["x"] * 4, "metadata": texts, "id": texts}), path)
+    values = [('{"a":1}', '{"a":1}'), (None, "{}"), (None, "no object"), (None, None)]
+    assert rows("SELECT metadata, id FROM output") == values
     pq.write_table(pa.table({"text": ["x", None, "y"]}), path)
     with pytest.raises(DataError, match="expected a text in 'text', got null") as error:
         rows("SELECT max(text) FROM output")

@@ -112,7 +112,7 @@ def _forget(context: Context, options: Options) -> Outcome:
                 "--forget: expected an input that was ingested, as its record names it, a shard whose documents are "
                 f"gone, or a set of another program, got {unknown[0]}; there is {like[0]}"
             )
-        inputs = [name for name in options.forget if name in ingested_inputs]
+        inputs = dict.fromkeys(name for name in options.forget if name in ingested_inputs)
         shards = sorted(
             {shard for key in inputs for shard in ingested_inputs[key].shards} | lost.keys() & {*options.forget}
         )
@@ -135,7 +135,7 @@ def _forget(context: Context, options: Options) -> Outcome:
     derived = [home.shard_path(shard) for home, of in results for shard in of]
     return Outcome(
         text="\n".join([*paths, *derived, f"{named}: {amount(len(paths), 'shard')} {action}"]),
-        data=ForgottenInputs(inputs=inputs, shards=shards, deleted=not options.dry_run),
+        data=ForgottenInputs(inputs=[*inputs], shards=shards, deleted=not options.dry_run),
     )
 
 

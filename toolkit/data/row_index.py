@@ -361,11 +361,14 @@ def current(dataset: Dataset, shard: str) -> ShardState | None:
     return record if freshness.state(record, settings=reader_of(dataset), files=files).is_done else None
 
 
-class _Brief(Version, frozen=True, kw_only=True, gc=False):
-    """The fields of a `ShardState` to compare with files."""
+class BriefState(Version, frozen=True, kw_only=True, gc=False):
+    """The required fields of a `ShardState`."""
 
     version: int
     rows: int
+    chars: int
+    bytes: int
+    head: str
     reader: str = ""
 
     @property
@@ -379,13 +382,13 @@ def unchanged(dataset: Dataset) -> Iterator[tuple[str, tuple[str, int]]] | None:
     if documents is None or indexes is None:
         return None
 
-    def files(shard: str, record: _Brief) -> list[FileRecord]:
+    def files(shard: str, record: BriefState) -> list[FileRecord]:
         return [record.file(dataset.file_of(shard))]
 
-    def is_indexed(shard: str, record: _Brief) -> bool:
+    def is_indexed(shard: str, record: BriefState) -> bool:
         return freshness.files_state([FileRecord(shard + ".bin", record.rows * _ROW.size)], stat=indexes).is_done
 
-    records = record_logs.of(dataset).briefly(record_logs.ROWS, _Brief)
+    records = record_logs.of(dataset).briefly(record_logs.ROWS, BriefState)
     current = freshness.unchanged(records, documents, files, settings=(VERSION, reader_of(dataset)))
     return ((shard, (record.content, record.rows)) for shard, record in current if is_indexed(shard, record))
 

@@ -16,7 +16,7 @@ from toolkit.data.documents import BAD_ROW, AttributesRow, Rows
 from toolkit.data.tables import TABLE
 from toolkit.errors import DataError
 from toolkit.storage import Stat, ephemeral, freshness
-from toolkit.storage.freshness import Artifact, FileRecord, Version, state
+from toolkit.storage.freshness import Artifact, FileRecord, state
 from toolkit.storage.json_files import decoder_of, load, save
 from toolkit.storage.paths import join, listed_stat, stat
 from toolkit.storage.reading import stored_digest
@@ -47,17 +47,25 @@ def seen_now(dataset: Dataset, set_name: str, shard: str) -> ExternalContent | N
     return record if _is_current(record, dataset.attribute_file(set_name, shard)) else None
 
 
+UNKNOWN = -1
+"""Stands for the number of the settings of a set that another program made."""
+
+
 def unchanged(dataset: Dataset, set_name: str) -> Iterator[tuple[str, tuple[str, int]]] | None:
     """Return the shards with unchanged files, sorted; None without a listing.
 
-    Each has its content digest, and 0 for its settings, which are unknown. Tables have other names: they are left out.
+    Each has its content digest, and `UNKNOWN` for its settings. Tables are left out: they have other names.
     """
     stat = listed_stat(join(dataset.attributes, set_name))
     if stat is None:
         return None
-    records = record_logs.of(dataset).briefly(place_of(set_name, "")[0], Version)
-    current = freshness.unchanged(records, stat, lambda shard, record: [record.file(shard)])
-    return ((shard, (record.content, 0)) for shard, record in current)
+
+    def files(shard: str, record: ExternalContent) -> list[FileRecord]:
+        return [FileRecord(shard, record.size, record.stamp)]
+
+    records = record_logs.of(dataset).briefly(place_of(set_name, "")[0], ExternalContent)
+    current = freshness.unchanged(records, stat, files)
+    return ((shard, (record.content, UNKNOWN)) for shard, record in current)
 
 
 def _is_current(record: ExternalContent | None, path: str) -> bool:

@@ -281,6 +281,8 @@ _NO_ITEMS = ("content_type.missing",)
 LOST = ("lost.crash", "lost.timeout")
 _EXTRACTED = ("documents", "trim", "no_text")
 """Names of counts of the pages that an extractor fails on, and of those that it reads."""
+MOSTLY = 9
+"""An extractor has failed if it loses more than so many pages for one that has a text: some need no extractor."""
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
@@ -296,11 +298,11 @@ Judged = InputRecord | Tally
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry with too many rejected items, or without any readable page.
+    """An entry with too many rejected or lost items.
 
     Attributes:
         entry: Name of the entry.
-        read: Number of items of all its inputs; of pages, if the extractor fails on every page.
+        read: Number of items of all its inputs; of pages, if the extractor fails on nearly every page.
         rejected: Number of bad items.
         reasons: Number of bad items for each reason.
         max_rejected: Share that it tolerates.
@@ -318,7 +320,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in self.reasons.items())
         if any(reason in LOST for reason in self.reasons):
             return (
-                f"{self.entry}: expected texts of pages, got none: the extractor failed on all {self.read:,}: "
+                f"{self.entry}: expected the texts of {self.read:,} pages, got {self.read - self.rejected:,}: "
                 f"{reasons}; `on_error: skip` keeps each error in {self.file}. Correct the extractor and run "
                 "`toolkit ingest --overwrite`, or set `max_rejected: 1` and run `toolkit ingest` again"
             )
@@ -374,13 +376,13 @@ class _Items:
         self.read, self.limit = 0, limit
         self.reasons: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
-        self.is_extracted = False
+        self.extracted = 0
         self.worst = (0, "")
 
     def add(self, tally: Judged) -> None:
         reasons = _reasons(tally)
         self.lost.update({name: tally.counts[name] for name in LOST if name in tally.counts})
-        self.is_extracted |= any(tally.counts.get(name) for name in _EXTRACTED)
+        self.extracted += sum(tally.counts.get(name, 0) for name in _EXTRACTED)
         self.read += read_items(tally.counts)
         self.limit = min(self.limit, tally.max_rejected)
         self.reasons.update(reasons)
@@ -389,11 +391,11 @@ class _Items:
 
     def judged(self, name: str, bookkeeping: str) -> Verdict | None:
         bad, read, reasons = self.reasons.total(), self.read, self.reasons
-        if self.lost and not self.is_extracted and self.limit < 1:
-            bad = read = self.lost.total()
-            reasons = self.lost
-        elif not bad or bad <= self.limit * read or (read < JUDGED and bad < read):
-            return None
+        if not bad or bad <= self.limit * read or (read < JUDGED and bad < read):
+            bad, reasons = self.lost.total(), self.lost
+            read = bad + self.extracted
+            if not bad or bad <= MOSTLY * self.extracted or self.limit >= 1:
+                return None
         return Verdict(
             entry=name or "inputs of an earlier version",
             read=read,

@@ -17,7 +17,7 @@ from toolkit.data import record_logs, row_index, schema
 from toolkit.data.alignment import missing_file
 from toolkit.data.dataset import Dataset
 from toolkit.data.record_logs import place_in_set
-from toolkit.data.row_index import ShardState
+from toolkit.data.row_index import BriefState, ShardState
 from toolkit.errors import AlignmentError, DataError, StaleError
 from toolkit.records import external_sets
 from toolkit.storage import Stat
@@ -26,7 +26,6 @@ from toolkit.storage.freshness import (
     Artifact,
     FileRecord,
     State,
-    Version,
     files_state,
     state,
     stored_xxh3,
@@ -298,17 +297,16 @@ def changed_input(aligned: Aligned) -> str:
 NOT_INDEXED = State("stale", "its documents are not indexed, or have changed")
 
 
-class _Content(msgspec.Struct, frozen=True, gc=False):
-    content: str
-
-
 class _Brief(Artifact, frozen=True, kw_only=True):
-    """The fields of a `ShardRecord` to compare with inputs and files."""
+    """The required fields of a `ShardRecord`."""
 
-    input: _Content
+    input: BriefState
     settings: msgspec.Raw
     reads: dict[str, str]
-    output: Version
+    rows: int
+    counts: dict[str, int]
+    output: OutputState
+    seconds: float
 
     @property
     def lineage(self) -> dict[str, str]:
@@ -316,7 +314,7 @@ class _Brief(Artifact, frozen=True, kw_only=True):
 
 
 Items = Iterator[tuple[str, tuple[str, int]]]
-"""Shards with their content digests, and a number: in a set, of the settings; of documents, of the rows."""
+"""Shards with their content digests, and a number: in a set of ours, of the settings; of documents, of the rows."""
 
 
 class FinishedShards:
@@ -341,6 +339,8 @@ class FinishedShards:
     ) -> str | None:
         """Return the content digest of a shard in a set; None if its settings, or the sets that it reads, differ."""
         if (item := self.get(set_name, shard)) and (settings is not None or reads is not None):
+            if item[1] == external_sets.UNKNOWN:
+                return None
             made_with, made_of = self._made_with[item[1]]
             if (settings is not None and settings != made_with) or (reads is not None and {*reads} != made_of):
                 return None
@@ -364,11 +364,14 @@ class FinishedShards:
     def _made_by_us(self, set_name: str, stat: Callable[[str], Stat | None]) -> Items:
         numbers = dict[tuple[bytes, tuple[str, ...]], int]()
 
+        def files(shard: str, record: _Brief) -> list[FileRecord]:
+            return [FileRecord(shard, record.output.size, record.output.stamp)]
+
         def inputs(shard: str, record: _Brief) -> list[tuple[str, str | None]]:
             return [(name, self.content(name, shard)) for name in ("", *record.reads)]
 
         records = record_logs.of(self._dataset).briefly(place_in_set(set_name, "")[0], _Brief)
-        for shard, record in unchanged(records, stat, lambda shard, record: [record.output.file(shard)], inputs):
+        for shard, record in unchanged(records, stat, files, inputs):
             key = bytes(record.settings), (*record.reads,)
             if key not in numbers:
                 numbers[key] = len(self._made_with)

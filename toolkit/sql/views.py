@@ -363,11 +363,9 @@ class _PartsStream(ScanStream):
     def _of_table(self, part: str, table: pa.RecordBatch, number: int, columns: frozenset[str]) -> dict[str, Any]:
         """Return the columns of a record batch of documents."""
         results = dict(zip(table.schema.names, table.columns, strict=True))
-        results |= {
-            name: pc.if_else(pc.equal(results[name], ""), None, results[name])
-            for name in ("id", "source")
-            if name in results
-        }
+        for name, empty in (("id", ""), ("source", ""), ("metadata", "{}")):
+            if name in results:
+                results[name] = pc.if_else(pc.equal(results[name], empty), None, results[name])
         results["part"] = pa.nulls(len(table), pa.string()).fill_null(part)
         results["row"] = pa.array(range(number + 1, number + 1 + len(table)), pa.int64())
         if "chars" in columns:

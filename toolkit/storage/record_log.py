@@ -394,9 +394,10 @@ class RecordLog:
 
     def derived(self, key: Hashable, derive: Callable[[], T]) -> T:
         """Return a value derived from the records; it is derived once until others are written."""
-        if key not in self._derived:
-            self._derived.setdefault(key, derive())
-        return cast("T", self._derived[key])
+        derived = self._derived  # another one as soon as records are written
+        if key not in derived:
+            derived.setdefault(key, derive())
+        return cast("T", derived[key])
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
