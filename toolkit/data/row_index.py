@@ -44,7 +44,7 @@ from toolkit.errors import DataError
 from toolkit.lazy_numpy import np
 from toolkit.storage import Stat, ephemeral, freshness
 from toolkit.storage.compression import compression_of
-from toolkit.storage.freshness import Artifact, FileRecord, Version
+from toolkit.storage.freshness import Artifact, FileRecord
 from toolkit.storage.json_files import json_digest, load
 from toolkit.storage.outputs import HEAD, Output, OutputBatch, RowOutput, write_file
 from toolkit.storage.paths import exists, join, listed_stat, remove, stat
@@ -361,10 +361,13 @@ def current(dataset: Dataset, shard: str) -> ShardState | None:
     return record if freshness.state(record, settings=reader_of(dataset), files=files).is_done else None
 
 
-class BriefState(Version, frozen=True, kw_only=True, gc=False):
+class BriefState(Artifact, frozen=True, kw_only=True, gc=False):
     """The required fields of a `ShardState`."""
 
     version: int
+    size: int
+    stamp: str
+    content: str
     rows: int
     chars: int
     bytes: int
@@ -383,7 +386,7 @@ def unchanged(dataset: Dataset) -> Iterator[tuple[str, tuple[str, int]]] | None:
         return None
 
     def files(shard: str, record: BriefState) -> list[FileRecord]:
-        return [record.file(dataset.file_of(shard))]
+        return [FileRecord(dataset.file_of(shard), record.size, record.stamp)]
 
     def is_indexed(shard: str, record: BriefState) -> bool:
         return freshness.files_state([FileRecord(shard + ".bin", record.rows * _ROW.size)], stat=indexes).is_done

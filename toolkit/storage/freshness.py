@@ -66,18 +66,6 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
         return getattr(self, "settings", None)
 
 
-class Version(Artifact, frozen=True, kw_only=True, gc=False):
-    """The fields of a record about a file to compare with it."""
-
-    size: int
-    stamp: str
-    content: str
-
-    def file(self, path: str) -> FileRecord:
-        """Return the file."""
-        return FileRecord(path, self.size, self.stamp)
-
-
 class Derived(Artifact, frozen=True, kw_only=True):
     """Base of the records of artifacts with many inputs; `made_of` is a digest of all of them."""
 
