@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from tests.errors import REFUSED, entries, files_of, message, prepare
+from tests.errors import REFUSED, TABLES, entries, files_of, message, prepare
 from tests.pipeline.conftest import tree
 from toolkit.session import Session
 
@@ -46,3 +46,8 @@ def test_messages_and_statuses(command: str, folder: Path, run: Run, monkeypatch
 def test_each_is_there_once() -> None:
     found = {json.dumps({**entry, "table": path.name, "message": ""}) for path, entry in entries()}
     assert len(found) == len(entries()) >= 200
+
+
+def test_no_entry_names_the_folder_of_a_checkout() -> None:
+    root = str(Path(__file__).parents[2])
+    assert [path.name for path in TABLES if root in path.read_text(encoding="utf-8")] == []
