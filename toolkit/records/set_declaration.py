@@ -86,6 +86,21 @@ def check_made(dataset: Dataset, names: Iterable[str], planned: Mapping[str, rec
             raise made_otherwise(name, "settings", results, command)
 
 
+def check_ours(dataset: Dataset, set_name: str, command: str) -> None:
+    """Check our records of a section's set, if it has files.
+
+    Raises:
+        ConfigError: if another program made them, or the records are gone.
+    """
+    folder = dataset.attribute_path(set_name, "")
+    foreign = records.load_schema(dataset, set_name) is None and next(list_files(folder), None) is not None
+    if foreign and records.load_schema(dataset, set_name) is None:  # or another share has just declared it
+        raise ConfigError(
+            f"{folder}: expected a set that this toolkit made, got files without its records; "
+            f"choose another set name, or `toolkit {command} --overwrite`"
+        )
+
+
 def what_to_declare(
     dataset: Dataset,
     set_name: str,
@@ -105,13 +120,8 @@ def what_to_declare(
     """
     old = records.load_schema(dataset, set_name)
     if old is None:
-        folder = dataset.attribute_path(set_name, "")
-        foreign = next(list_files(folder), None) is not None and not overwrite
-        if foreign and records.load_schema(dataset, set_name) is None:  # or another share has just declared it
-            raise ConfigError(
-                f"{folder}: expected a set that this toolkit made, got files without its records; "
-                "choose another set name, or --overwrite"
-            )
+        if not overwrite:
+            check_ours(dataset, set_name, command)
         return "changed"
     if results := differences(old, new):
         if not overwrite and records.recorded_shards(dataset, set_name):

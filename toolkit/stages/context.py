@@ -23,6 +23,7 @@ from toolkit.execution.executors import Result
 from toolkit.ingest import in_place, ingest_config, input_types, inputs as ingest_records, plan as ingest_plan
 from toolkit.interop.dolma import is_dolma
 from toolkit.records import external_sets, ingested, sets
+from toolkit.records.set_declaration import check_ours
 from toolkit.source import LOOK, Source
 from toolkit.stages.disk_quota import DiskPlan, DiskQuota
 from toolkit.stages.tasks import Running, merge
@@ -481,6 +482,8 @@ class Context(Running):
             return
         for section in settings.stages("sets", "whole"):
             if mine := [name for name in names if name in getattr(self.config, section)]:
+                for name in mine:
+                    check_ours(dataset, name, section)
                 cast("Any", command_line.find(section)).STAGE.check_settings(self, mine)
 
     @property
