@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,25 @@ def test_a_document_is_followed_from_its_item_to_the_output(options: dict[str, A
     assert "from " + str(project.root / "in" / "a.jsonl") + ", item 6\n" in project.ok("head", "--id", "a6").out
     (of_output,) = project.run("head", project.out, "--id", url(7), "--json").json["documents"]
     assert of_output["id"] == "a7"
+
+
+@pytest.mark.parametrize("format_", ["dolma", "parquet"])
+def test_the_place_of_a_document_is_not_that_of_another_source_with_its_id(project: Project, format_: str) -> None:
+    for source in ("s", "t"):
+        write_rows(
+            project.documents / source / "a.jsonl.gz",
+            [document(str(i), f"Text {i} of {source}.", source) for i in "12"],
+        )
+    project.config["tag"] = {"length-0": "length"}
+    rules = [{"drop": 'document.source == "s" and document.id == "1"', "name": "one"}]
+    project.mixes(*rules, attributes=["length-0"], format=format_)
+    project.ok("run")
+    for id, places in (("1", [[], ["2"]]), ("2", [["1"], ["3"]])):
+        for command in (("head", "--id"), ("trace", "--id"), ("mix", "--explain")):
+            rows = project.ok(*command, id, "--json").json["documents"]
+            assert [row["source"] for row in rows] == ["s", "t"]
+            ends = [[re.findall("[0-9]+$", place)[0] for place in row.get("output", [])] for row in rows]
+            assert ends == places, command
 
 
 @pytest.mark.parametrize("options", WAYS, ids=["alone", "pack", "cut"])

@@ -255,13 +255,14 @@ def _with_ways(
 ) -> list[explaining.Explanation]:
     """Return explanations with origins and places in the output."""
     works = {work.name: work for work in prepared.works}
-    stay = [explanation.id for explanation in explanations if explanation.dropped is None]
-    places = tracing.in_output(context, stay, prepared.settings.output.path)
+    stay = [(item.source, item.id) for item in explanations if item.dropped is None]
+    places = tracing.in_output(context, stay, prepared.settings.output.path) or {}
     ways = []
     for explanation in explanations:
         name, _, row = explanation.place.rpartition(":")
         way = tracing.origin(works[name].dataset, works[name].shard, int(row))
-        ways.append(way if places is None or explanation.id not in places else way | {"output": places[explanation.id]})
+        lines = places.get((explanation.source, explanation.id)) if explanation.dropped is None else None
+        ways.append(way if lines is None else way | {"output": lines})
     return [msgspec.structs.replace(explanation, way=way) for explanation, way in zip(explanations, ways, strict=True)]
 
 

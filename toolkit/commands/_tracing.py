@@ -77,20 +77,24 @@ def show_origin(way: Mapping[str, Any]) -> list[str]:
 
 
 class PartToSearch(ConfigStruct):
-    """A part of an output, and the ids to find."""
+    """A part of an output, and the sources and ids to find."""
 
     path: str
     format: Format
-    ids: list[str]
+    names: list[tuple[str, str]]
     max_bytes: int
 
 
-def in_output(context: Context, ids: Iterable[str], output: str | None = None) -> dict[str, list[str]] | None:
-    """Return the places of documents in an output, by their ids.
+def in_output(
+    context: Context, names: Iterable[tuple[str, str]], output: str | None = None
+) -> dict[tuple[str, str], list[str]] | None:
+    """Return the places of documents in an output, by source and id.
+
+    An output without sources is searched by ids alone.
 
     Args:
         context: Context of the command.
-        ids: IDs of the documents.
+        names: Sources and ids of the documents.
         output: Output of the mix; by default that of the configuration.
 
     Returns:
@@ -100,7 +104,7 @@ def in_output(context: Context, ids: Iterable[str], output: str | None = None) -
         mix = context.source.value.get("mix")
         settings = mix.get("output") if isinstance(mix, dict) else None
         output = settings.get("path") if isinstance(settings, dict) else None
-    requested = sorted(set(ids))
+    requested = sorted(set(names))
     manifest = publish.load_manifest(output) if output and requested else None
     if manifest is None or output is None:
         return None
@@ -112,21 +116,22 @@ def in_output(context: Context, ids: Iterable[str], output: str | None = None) -
     paths = [(part, join(output, part.path)) for part in parts]
     limit = 2 * context.config.max_document_bytes
     tasks = [Task(path, PartToSearch(path, format_, requested, limit), part.size) for part, path in paths]
-    results: dict[str, list[str]] = {id: [] for id in requested}
+    results: dict[tuple[str, str], list[str]] = {name: [] for name in requested}
     for result in context.run("output", search_part, tasks):
-        for id, places in (result.value or {}).items():
-            results[id] = [*results[id], *places][:PLACES]
+        for name, places in (result.value or {}).items():
+            results[name] = [*results[name], *places][:PLACES]
     return results
 
 
-def search_part(work: PartToSearch, report: Report) -> dict[str, list[str]]:
-    """Return the places of documents in a part, by their ids."""
-    writer, results = work.format.writer(), dict[str, list[str]]()
+def search_part(work: PartToSearch, report: Report) -> dict[tuple[str, str], list[str]]:
+    """Return the places in a part, by source and id."""
+    writer, results = work.format.writer(), dict[tuple[str, str], list[str]]()
     for number, (document, _) in enumerate(FileDocuments(work.path, writer, work.max_bytes, {}), 1):
         report(1, 0)
-        if document.id in work.ids and len(results.get(document.id, ())) < PLACES:
-            place = f"{work.path}:{number}" if writer.has_json_lines() else f"{work.path}, document {number}"
-            results.setdefault(document.id, []).append(place)
+        for name in work.names:
+            if name[1] == document.id and document.source in ("", name[0]) and len(results.get(name, ())) < PLACES:
+                place = f"{work.path}:{number}" if writer.has_json_lines() else f"{work.path}, document {number}"
+                results.setdefault(name, []).append(place)
     return results
 
 

@@ -97,19 +97,19 @@ def run(context: Context, options: Options) -> Outcome:
     if options.id is None:
         return _outcome(results)
     items = tracing.items_left_out([dataset], options.id, amount(len(shards), "shard"), is_found=bool(results))
-    places = tracing.in_output(context, [row.id for row, *_ in results]) if options.config else None
+    places = tracing.in_output(context, [(row.source, row.id) for row, *_ in results]) if options.config else None
     outcome = _outcome(results, [_way(dataset, joined, places) for joined in results])
     outcome.text = "\n\n".join(text for text in (outcome.text, tracing.show_left_out(items)) if text)
     outcome.data.left_out = items
     return outcome
 
 
-def _way(dataset: Dataset, joined: Joined, places: Mapping[str, list[str]] | None) -> dict[str, Any]:
+def _way(dataset: Dataset, joined: Joined, places: Mapping[tuple[str, str], list[str]] | None) -> dict[str, Any]:
     """Return the origin of a document and its places in the output."""
     path, _, number = joined[2].rpartition(":")
     shard = path.removeprefix(dataset.documents + "/")
     way = tracing.origin(dataset, shard, int(number))
-    return way if places is None else way | {"output": places[joined[0].id]}
+    return way if places is None else way | {"output": places[joined[0].source, joined[0].id]}
 
 
 def _of_inputs(context: Context, options: Options) -> Outcome:

@@ -160,9 +160,11 @@ def run(context: Context, options: Options) -> Outcome:
     datasets = {work.dataset.bookkeeping: work.dataset for work in corpus.works.values()}
     items = tracing.items_left_out(datasets.values(), options.id, amount(len(tasks), "shard"), is_found=bool(matches))
     documents = corpus.explained(list(spans))
-    places = tracing.in_output(context, [document["id"] for document in documents]) or {}
+    keys = [(document["source"], document["id"]) for document in documents]
+    places = tracing.in_output(context, keys) or {}
     documents = [
-        document | ({"output": places[document["id"]]} if document["id"] in places else {}) for document in documents
+        document | ({"output": places[key]} if key in places else {})
+        for key, document in zip(keys, documents, strict=True)
     ]
     pieces = list(tokens_of(context, dict.fromkeys(spans, (None,))))
     return _outcome(Trace(pieces=pieces, documents=documents, left_out=items))
