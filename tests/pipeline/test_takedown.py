@@ -106,6 +106,27 @@ def test_it_says_what_it_would_touch_and_writes_nothing(taken: Project) -> None:
     assert tree(taken.root, bookkeeping=True) == before
 
 
+def test_of_near_copies_the_one_that_stays_is_named_too(project: Project) -> None:
+    """Another document with the id of the listed one has copies of its own."""
+    words = [f"word{i}" for i in range(200)]
+    for name, text, near in (("a", words, "near"), ("b", [*words[:-1], "y"], "7"), ("c", words[::-1], "near")):
+        rows = [("1", text), (near, [*text[:-1], "x"])]
+        metadata = {"url": f"https://{name}.example/"}
+        write_rows(
+            project.documents / f"{name}.jsonl.gz",
+            [document(f"{name}-1" if id == "1" else id, " ".join(text), metadata=metadata) for id, text in rows],
+        )
+    project.config |= {"dedup": {"near-0": {"kind": "near"}}, "duplicate_ids": "allow"}
+    project.ok("dedup")
+    (project.root / "list.txt").write_text("a.example\n")
+    found = project.ok("takedown", project.root / "list.txt", "--json").json
+    assert [each["id"] for each in found["documents"]] == ["a-1", "near"]
+    assert [each["id"] for each in found["copies"] if each["by"] == "near-0"] == ["b-1", "7"]
+    (project.root / "list.txt").write_text("b.example\n")
+    found = project.ok("takedown", project.root / "list.txt", "--json").json
+    assert [each["id"] for each in found["copies"] if each["by"] == "near-0"] == ["a-1", "near"]
+
+
 def test_listed_documents_are_cleared_and_nothing_else_becomes_stale(taken: Project) -> None:
     taken.ok("stats")
     taken.ok("tag", "--sample", "10")
@@ -134,6 +155,7 @@ def test_listed_documents_are_cleared_and_nothing_else_becomes_stale(taken: Proj
     again = tree(taken.root, bookkeeping=True)
     rerun = _apply(taken)
     assert (rerun["documents"], rerun["deleted"], rerun["unmatched"]) == (found["documents"], [], found["unmatched"])
+    assert rerun["again"] == []
     taken.ok("run")
     assert tree(taken.root) == {path: again[path] for path in tree(taken.root)}
 

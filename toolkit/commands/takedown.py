@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, product
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -26,10 +26,11 @@ from toolkit.ingest import ingest_config
 from toolkit.lazy_numpy import np
 from toolkit.make import make_config
 from toolkit.mix import publish
+from toolkit.mix.settings import TAKEDOWN
 from toolkit.pages import card as card_page
 from toolkit.records import ingested, origins, sets, takedown
 from toolkit.records.sets import OutputState, ShardRecord, output_state
-from toolkit.records.takedown import ChangedFile, ClearedShard, Copy, ListedDocument, Pending
+from toolkit.records.takedown import ChangedFile, ClearedShard, Copy, ListedDocument, Located, Pending
 from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage import store_of
 from toolkit.storage.freshness import stored_sha256
@@ -180,7 +181,7 @@ def _find(context: Context, works: Sequence["ShardToClear"]) -> tuple[list["Shar
     results = _run(context, "looking at files", find, works)
     result = [result.value for result in results if result.value]
     documents = _documents(result)
-    originals = set[tuple[str, str]]().union(*(work.originals for work in result))
+    originals = set[tuple[str, ...]]().union(*(work.originals for work in result))
     finding = partial(find_copies, documents, originals)
     copied = _run(context, "finding copies of listed documents", finding, result if documents else [])
     copies = [copy for result in copied for copy in result.value or ()]
@@ -225,7 +226,7 @@ class ShardToClear(ConfigStruct, kw_only=True):
     record: ClearedShard = ClearedShard()
     rows: set[int] = set()
     is_unfinished: bool = False
-    originals: set[tuple[str, str]] = set()
+    originals: set[tuple[str, ...]] = set()
 
 
 def find(work: ShardToClear, report: Report) -> ShardToClear:
@@ -275,24 +276,30 @@ def _search(work: ShardToClear) -> ShardToClear:
     return replace(work, record=record, rows=work.rows | new)
 
 
-def _copies(work: ShardToClear) -> Iterator[tuple[Copy, tuple[str, str]]]:
-    """Yield the copies by duplicate sets, and the names of their originals."""
+def _copies(work: ShardToClear, *, complete: bool = False) -> Iterator[tuple[Copy, tuple[str, ...]]]:
+    """Yield the copies by duplicate sets, and the names of their originals; if `complete`, also other documents."""
     for name, key in work.copies.items():
         path = work.dataset.attribute_path(name, work.shard)
         if exists(path):
             with attribute_lines(path) as lines:
                 for number, line in enumerate(lines, 1):
-                    if b'"duplicate_of":[' in line:
+                    if (is_copy := b'"duplicate_of":[' in line) or complete:
                         row = _ATTRIBUTES.decode(line)
-                        source, id, *_ = msgspec.json.decode(row.attributes)[key]["duplicate_of"]
+                        of = msgspec.json.decode(row.attributes)[key]["duplicate_of"] if is_copy else ()
                         place = Copy(shard=work.shard, row=number, source=row.source or "", id=row.id or "", by=name)
-                        yield place, (source, id)
+                        yield place, tuple(of)
+
+
+def _names(document: Located) -> set[tuple[str, ...]]:
+    """Return the names of a document in `duplicate_of`; the longer one is used if ids are not unique."""
+    name = document.source, document.id
+    return {name, (*name, f"{document.shard}:{document.row}")}
 
 
 def find_copies(
-    listed: Sequence[ListedDocument], originals: set[tuple[str, str]], work: ShardToClear, report: Report
+    listed: Sequence[ListedDocument], originals: set[tuple[str, ...]], work: ShardToClear, report: Report
 ) -> list[Copy]:
-    """Return a shard's copies of listed documents. Texts are read if their size is the same.
+    """Return a shard's copies of listed documents, and their originals. Texts are read if their size is the same.
 
     Args:
         listed: All documents that are listed, or were cleared.
@@ -303,9 +310,11 @@ def find_copies(
     report(0, 0)
     dataset, shard = work.dataset, work.shard
     own = {document.row for document in work.record.documents}
-    names = {(document.source, document.id) for document in listed} | originals
+    names = originals.union(*map(_names, listed))
     result = [
-        copy for copy, of in _copies(work) if copy.row not in own and (of in names or (copy.source, copy.id) in names)
+        copy
+        for copy, of in _copies(work, complete=bool(originals))
+        if copy.row not in own and (of in names or not originals.isdisjoint(_names(copy)))
     ]
     digests = {document.sha256 for document in listed if document.chars}
     sizes = np.array([document.chars << 32 | document.bytes for document in listed if document.chars], "<u8")
@@ -591,24 +600,35 @@ def _roots(context: Context) -> list[str]:
     return [*([root] if root and os.path.dirname(dataset.documents) == root else []), *_outputs(context)]
 
 
-def _again(context: Context) -> Iterator[str]:
+def _again(context: Context, lists: Iterable[str], works: Sequence[ShardToClear]) -> Iterator[str]:
     """Yield the data to be made again, with the command."""
-    for name in context.dataset.sets():
-        if whole.load_resolution(context.dataset, name):
-            yield f"set {name}: toolkit {sets.command_of(context.dataset, name)}"
+    dataset = context.dataset
+    for name in dataset.sets():
+        folder = whole.signatures_folder(dataset, name)
+        if whole.load_resolution(dataset, name) and not all(
+            is_folder(join(folder, work.shard)) and not work.rows for work in works if work.record.documents
+        ):
+            yield f"set {name}: toolkit {sets.command_of(dataset, name)}"
     roots = make_config.roots(context.section(make_config.SECTION)) if context.has(make_config.SECTION) else []
     yield from (f"{root}: toolkit make" for root in roots if is_folder(root))
     mixes = {name: sections.mix(of_mix) for name, of_mix in sections.mixes(context).items()}
-    for name, settings in mixes.items():
-        if publish.load_manifest(settings.output.path) is not None:
-            yield f"{settings.output.path}: toolkit {sections.command_of(name)}"
-    for settings in mixes.values():
+    old = {name: settings for name, settings in mixes.items() if not _has_lists(settings.output.path, lists)}
+    yield from (f"{settings.output.path}: toolkit {sections.command_of(name)}" for name, settings in old.items())
+    for settings in old.values():
         if settings.rejected and is_folder(settings.rejected):
             yield f"{settings.rejected}: toolkit mix"
     pages = {card.NAME: "card", card_page.NAME: "card --html", croissant.NAME: "croissant"}
     for path, name in ((join(root, name), name) for root in _roots(context) for name in pages):
         if exists(path):
             yield f"{path}: toolkit {pages[name]}"
+
+
+def _has_lists(output: str, lists: Iterable[str]) -> bool:
+    """Return True if an output has these lists (sha256), or is none."""
+    manifest = publish.load_manifest(output)
+    rules = chain(*(stream["rules"] for stream in manifest.settings["streams"])) if manifest else ()
+    digests = chain(*(rule.get("files", ()) for rule in rules if rule["name"] == TAKEDOWN))
+    return manifest is None or {*digests} >= {*lists}
 
 
 def _external(dataset: Dataset, works: Sequence[ShardToClear]) -> list[str]:
@@ -661,7 +681,7 @@ def _outcome(
         ],
         deleted=list(deleted or ()),
         unmatched=unmatched,
-        again=list(_again(context)) if documents else [],
+        again=list(_again(context, {*lists, *takedown.lists_of(dataset)}, works)) if documents else [],
         external=_external(dataset, works),
         unreachable=[
             *(_unreachable(context, {document.shard for document in documents}) if documents else ()),
