@@ -203,6 +203,41 @@ def test_rows_in_place_are_held_against_types(tmp_path: Path, run: Run) -> None:
     run("tag", "-c", _in_place(tmp_path, documents + ", not_null: [late]", rule)).fails(2, "give `typed: {late: …}`")
 
 
+@pytest.mark.parametrize("field", ["metadata.lang", "document.lang", "document.of.lang"])
+def test_a_label_that_is_never_null_needs_no_rule(tmp_path: Path, run: Run, field: str) -> None:
+    """Rules and tables know it, where the field has a type, too."""
+    rows = [{"id": str(i), "text": "t", "lang": label, "of": {"lang": label}} for i, label in enumerate(("en", "de"))]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    more = ", metadata: rest" if field.startswith("metadata") else ""
+    config = tmp_path / "c.yaml"
+    config.write_text(
+        f"dataset: {tmp_path}/data\nexecutor: {{type: in_process}}\n"
+        f"documents: {{format: parquet, path: {tmp_path}/a.parquet, source: s{more}}}\n"
+        f'mix: {{rules: [{{annotate: found, when: label == "en"}}], '
+        f"output: {{format: dolma, by: {field}, path: {tmp_path}/out}}}}\n"
+    )
+    dry = run("mix", "-c", config, "--dry-run", "--json").json
+    found = run("mix", "-c", config, "--json").json
+    assert [rule["documents"] for shown in (dry, found) for rule in shown["rules"]] == [1, 1]
+    assert set(dry["labels"]) == set(found["labels"]) == {"en", "de"}
+
+
+@pytest.mark.parametrize("rows", [["en", None], [{"label": "en"}, None], ["en", {"label": "de"}, None]])
+def test_rules_know_the_label_of_a_field_of_documents(tmp_path: Path, run: Run, rows: list[Any]) -> None:
+    lines = [json.dumps({"id": str(i), "text": "t", "lang": row}) for i, row in enumerate(rows)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    config = tmp_path / "c.yaml"
+    config.write_text(
+        f"dataset: {tmp_path}/data\nexecutor: {{type: in_process}}\n"
+        f"ingest: [{{format: jsonl, from: {tmp_path}/a.jsonl, source: s}}]\n"
+        f"mix: {{rules: [{{drop: label is None, name: none}}], "
+        f"output: {{format: dolma, by: document.lang, path: {tmp_path}/out}}}}\n"
+    )
+    found = run("run", "-c", config, "--json").json["mix"]
+    assert [rule["documents"] for rule in found["rules"]] == [1]
+    assert set(found["labels"]) == {"en", "de"} if len(rows) > 2 else {"en"}
+
+
 def test_sections_stats_and_rows_know_the_types_too(tmp_path: Path, run: Run) -> None:
     """Of ingested documents and of those in place: a misspelt field is told before anything is read."""
     pq.write_table(pa.Table.from_pylist(_rows(20)), tmp_path / "a.parquet")

@@ -11,6 +11,7 @@ from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import chosen_text, row_index, schema
 from toolkit.data.documents import Document
 from toolkit.data.metadata_fields import NAMES, MetadataField, label_of, path_of, value_of
+from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, did_you_mean, errors_from
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedKey, JoinedSet, chosen_text_of, names_for_rules, null_safe, set_hint
@@ -183,7 +184,7 @@ def _bind_writer(work: ShardToMix, rules: RuleSet) -> dict[str, Binding]:
         where = f"{place}: {option}: {attribute.path!r}"
         path = path_of(attribute.path)
         if path is not None and not any(key.name == path[0] for joined in work.sets for key in joined.keys):
-            _check_metadata(where, attribute, path, rules)
+            _check_metadata(where, attribute, path, rules, work.stream.own)
             continue
         binding = _bind(where, attribute, work.sets, rules.facts)
         if rules.edits:
@@ -202,17 +203,26 @@ def metadata_fields(wants: Mapping[str, Wanted], bindings: Mapping[str, Binding]
     }
 
 
-def _check_metadata(where: str, attribute: Wanted, path: tuple[str, ...], rules: RuleSet) -> None:
+def _check_metadata(where: str, attribute: Wanted, path: tuple[str, ...], rules: RuleSet, own: OwnTypes | None) -> None:
     if rules.edits and schema.is_per_line(schema.from_annotation(attribute.type, where)):
         raise ConfigError(
             f"{where}: expected an attribute of a set, got a field of the documents with a value "
             f"for each line: rules of this mix cut lines, and such a field would no longer fit"
         )
     not_null = {*rules.facts, *NAMES}
-    if attribute.not_null and not not_null & {value_of(path), label_of(attribute.path), attribute.path}:
+    is_known = bool(not_null & {value_of(path), label_of(attribute.path), attribute.path})
+    if attribute.not_null and not is_known and not _is_declared(path, own):
         is_plain = all(key.isidentifier() for key in path)
         rule = f"{'.'.join(path)} is None" if is_plain else f'"{value_of(path)} is None"'
         raise _nullable(where, attribute.path, rule)
+
+
+def _is_declared(path: tuple[str, ...], own: OwnTypes | None) -> bool:
+    """Return True if the label at a path has no null."""
+    type_: schema.Type | None = schema.Type("map", fields=own.of(path[0])) if own else None
+    for name in path[1:]:
+        type_ = type_.get(name) if type_ else None
+    return type_ is not None and schema.STR in (type_, type_.get("label"))
 
 
 def _nullable(where: str, path: str, rule: str) -> ConfigError:

@@ -12,6 +12,7 @@ from toolkit.config.scale import Declared, declared_in
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import chosen_text, own_types, schema
 from toolkit.data.dataset import Dataset
+from toolkit.data.metadata_fields import DOCUMENT
 from toolkit.errors import ConfigError, did_you_mean, errors_from
 from toolkit.records import sets as records
 from toolkit.rules import checker, compiling, expression_tree, expressions
@@ -238,11 +239,17 @@ def chosen_text_of(stream: JoinedDataset, sets: list[JoinedSet]) -> ChosenText |
 def null_safe(path: str | None, names: Mapping[str, checker.Name]) -> str | None:
     """Return a null-safe expression of a dotted path; None without such a path.
 
-    A path that ends in ``.label`` may lead to a text, which is then the label.
+    A path that ends in ``.label`` may lead to a text, which is then the label. So may a top-level field, for which
+    `toolkit.data.metadata_fields.label_of` has an expression of any type.
     """
-    for text in (path, path.removesuffix(".label")) if path else ():
+    texts: list[str] = [path, path.removesuffix(".label")] if path else []
+    is_own = bool(path and path.startswith(f"get({DOCUMENT}."))
+    if is_own:
+        field = texts[0][len("get(") : texts[0].index(",")]
+        texts[1:] = [f"{field}.label", field]
+    for text in texts:
         parts = text.split(".")
-        around = [".".join(parts[:i]) for i in range(1, len(parts))]
+        around = [".".join(parts[:i]) for i in range(1 + is_own, len(parts))]
         tested = f"{text} if {' and '.join(f'{item} is not None' for item in around) or 'True'} else None"
         for expression in (text, tested):
             with contextlib.suppress(
