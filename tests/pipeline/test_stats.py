@@ -577,7 +577,7 @@ def matched(root: Path, below: str = ".toolkit/") -> list[str]:
 
 def kept(root: Path) -> set[str]:
     """The folders in which counts are."""
-    return {str(path.relative_to(root)).partition("/v4/")[0] for path in root.rglob("*.counts")}
+    return {str(path.relative_to(root)).partition("/v5/")[0] for path in root.rglob("*.counts")}
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ class Agreement(msgspec.Struct):
                 self._count(msgspec.json.encode([one, other]).decode(), 1)
             if kind == "number":
                 self.moments.add(float(one), float(other))
-                differences.append(float(other) - float(one))
+                differences.append(float(other - one))
                 self.difference += differences[-1]
                 self.absolute += abs(differences[-1])
             if one != other:

@@ -21,7 +21,7 @@ PENDING = 4096
 MOST = 20_000
 """Distributions, of attributes by label, at a time."""
 
-_GREATEST = sys.float_info.max
+_GREATEST = int(sys.float_info.max)
 
 QUANTILES = ("0.01", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99")
 
@@ -159,9 +159,14 @@ class _DistributionCounts:
             self.exact = self.exact if len(self.exact) <= EXACT else None
 
     def fold(self) -> None:
-        """Put the pending numbers into the histogram."""
-        numbers = [float(min(max(value, -_GREATEST), _GREATEST)) for value in self.pending]  # JSON has any integers
-        self.numbers.add(np.array(numbers), np.array(list(self.pending.values())))
+        """Put the pending numbers into the histogram. Its buckets take floats; what is exact is of the integers."""
+        numbers = [min(max(value, -_GREATEST), _GREATEST) for value in self.pending]  # JSON has any integers
+        folded = Histogram()
+        folded.add(np.array(list(map(float, numbers))), np.array(list(self.pending.values())))
+        if numbers and all(isinstance(value, int) for value in self.pending):
+            folded.low, folded.high = min(self.pending), max(self.pending)
+            folded.total = sum(number * count for number, count in zip(numbers, self.pending.values(), strict=True))
+        self.numbers.merge(folded)
         self.pending = Counter()
 
     def merge(self, other: Distribution) -> None:
@@ -243,7 +248,7 @@ def summary(distribution: Distribution) -> dict[str, Any]:
         result |= {
             "min": distribution.buckets.low,
             "max": distribution.buckets.high,
-            "mean": None if distribution.buckets.total is None else distribution.buckets.total / distribution.count,
+            "mean": distribution.buckets.total / distribution.count,
             "quantiles": quantiles(distribution),
         }
     result["counts"] = (

@@ -107,7 +107,10 @@ class Bars(msgspec.Struct, kw_only=True):
 def _ranges(distribution: Distribution) -> list[HistogramBar]:
     """Return bins of one width with round edges; of a long tail bins that end at powers of two."""
     assert distribution.buckets
-    low, high = distribution.buckets.low, distribution.buckets.high
+    low, high = (
+        float(min(max(number, -sys.float_info.max), sys.float_info.max))
+        for number in (distribution.buckets.low, distribution.buckets.high)
+    )
     listed = numbers(distribution)
     upper = quantile(listed, distribution.count, "0.75")
     edges = _powers(low, high) if low >= 0 and high > 64 and high > 32 * max(upper, 1) else _edges(low, high)

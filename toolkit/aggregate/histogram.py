@@ -54,14 +54,14 @@ class Histogram(msgspec.Struct):
 
     Attributes:
         count: Count of the numbers.
-        total: their sum; exact of integers; None where it is too large for a float.
+        total: their sum; exact of integers; an integer where it is too large for a float.
         low, high: exact; 0 of no numbers.
         whole: True if all of them are integers.
         cells: numbers by the code of their bucket.
     """
 
     count: int = 0
-    total: int | float | None = 0
+    total: int | float = 0
     low: int | float = 0
     high: int | float = 0
     whole: bool = True
@@ -76,6 +76,8 @@ class Histogram(msgspec.Struct):
         sums = np.bincount(places, weights=counts).astype(np.int64)
         with np.errstate(over="ignore", invalid="ignore"):
             total = np.cumsum(numbers * counts)[-1].item()
+        if not math.isfinite(total):
+            total = int(sum(Fraction(number) * count for number, count in zip(numbers, counts.tolist(), strict=True)))
         low, high, whole = numbers.min().item(), numbers.max().item(), bool((numbers == np.floor(numbers)).all())
         cells = dict(zip(result.tolist(), sums.tolist(), strict=True))
         self.merge(Histogram(int(counts.sum()), total, low, high, whole, cells))
@@ -87,8 +89,7 @@ class Histogram(msgspec.Struct):
         self.low = min(self.low, other.low) if self.count else other.low
         self.high = max(self.high, other.high) if self.count else other.high
         self.count += other.count
-        total = math.inf if self.total is None or other.total is None else self.total + other.total
-        self.total = total if math.isfinite(total) else None
+        self.total = _sum(self.total, other.total)
         self.whole = self.whole and other.whole
         for code, number in other.cells.items():
             self.cells[code] = self.cells.get(code, 0) + number
@@ -105,6 +106,17 @@ class Histogram(msgspec.Struct):
     def quantile(self, share: str) -> Any:
         """Return a quantile by the nearest rank, to within 0.5 %; 0 of no numbers; share: a decimal."""
         return quantile(self.numbers(), self.count, share) if self.count else 0
+
+
+def _sum(one: float, other: float) -> int | float:
+    """Return the sum of two numbers; an integer where a float cannot hold it: floats of that size are integers."""
+    if isinstance(one, int) and isinstance(other, int):
+        return one + other
+    try:
+        total = one + other
+    except OverflowError:  # an integer of that size, and a float
+        total = math.inf
+    return total if math.isfinite(total) else int(one) + int(other)
 
 
 def merged(histograms: Iterable[Histogram]) -> Histogram:

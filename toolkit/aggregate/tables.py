@@ -236,7 +236,7 @@ def _summary(histogram: Histogram) -> dict[str, Any]:
         "chars": histogram.total,
         "min": histogram.low,
         "max": histogram.high,
-        "mean": (histogram.total or 0) / histogram.count if histogram.count else None,
+        "mean": histogram.total / histogram.count if histogram.count else None,
         "quantiles": {share: histogram.quantile(share) for share in LENGTHS},
     }
 
@@ -336,7 +336,10 @@ def _distributions_table(title: str, listed: Sequence[tuple[str, Distribution]])
 def _row(values: dict[str, Any]) -> list[str]:
     quantiles = values.get("quantiles", {})
     numbers = [values.get("min"), *(quantiles.get(share) for share in ("0.05", "0.5", "0.95")), values.get("max")]
-    cells = ["" if number is None else f"{number:.6g}" for number in [*numbers, values.get("mean")]]
+    cells = [
+        "" if number is None else f"{number}" if isinstance(number, int) else f"{number:.6g}"
+        for number in [*numbers, values.get("mean")]
+    ]
     return [
         f"{values['values']:,}",
         percent(values["null_share"]),

@@ -135,6 +135,8 @@ def scores(numbers: CardCounts, facts: Facts) -> tuple[Rows, Rows, int]:
 
 
 def _short(number: float) -> str:
+    if isinstance(number, int):
+        return f"{number:,}"
     return f"{number:,.0f}" if 1000 <= abs(number) < 1e15 else f"{number:.4g}"
 
 
@@ -157,7 +159,7 @@ def tokens(numbers: CardCounts, facts: Facts) -> dict[str, int]:
     """Return how many tokens all documents have, by attribute."""
     grouped = by_attribute(numbers.distributions)
     sums = {name: merge_labels(grouped[name]).buckets for name in attributes_of(facts, "TOKENS") if name in grouped}
-    return {name: round(sum_.total) for name, sum_ in sums.items() if sum_ and sum_.total is not None}
+    return {name: round(sum_.total) for name, sum_ in sums.items() if sum_}
 
 
 def personal_data(counts: CardCounts, facts: Facts) -> tuple[Rows, Rows, list[str]]:

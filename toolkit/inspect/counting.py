@@ -48,7 +48,7 @@ from toolkit.text.counting import COLUMNS, measure, measure_json
 LABELS_AT = ("language.label", "oscar.identification.label")
 """Expressions for the label of documents, if no mix has one."""
 
-VERSION = 4
+VERSION = 5
 """Of what is counted; files that were counted by another version are counted anew."""
 
 
