@@ -19,6 +19,7 @@ from toolkit.errors import ConfigError, DataError, Forbidden, ToolkitError, Unre
 from toolkit.publish.fetching import FileState
 from toolkit.publish.publishing import published_paths
 from toolkit.publish.release import Address, ReleaseFile
+from toolkit.session import current
 from toolkit.storage import retrying, store_of
 from toolkit.storage.addresses import hub_endpoint, redact_text
 from toolkit.storage.paths import fault_of_name, join
@@ -307,7 +308,12 @@ def _api() -> Any:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Silence the library, and bound its waiting. It draws no bars, and logs no signed addresses."""
+    """Silence the library, and bound its waiting. It draws no bars, and logs no signed addresses.
+
+    It sends files by LFS, request by request. With ``hf_xet`` it would wait in native code for a server that does not
+    answer: for minutes, whatever our bounds are, and deaf to signals.
+    """
+    from huggingface_hub import constants
     from huggingface_hub.utils import (
         are_progress_bars_disabled,
         disable_progress_bars,
@@ -317,14 +323,15 @@ def _quietly() -> Iterator[None]:
     )
 
     session, level, has_bars = get_session(), logging.get_verbosity(), not are_progress_bars_disabled()
-    before = session.timeout
-    session.timeout = (CONNECT, READ, READ, READ)
+    before, has_no_xet = session.timeout, constants.HF_HUB_DISABLE_XET
+    read = max(1.0, min(READ, current().options.give_up))
+    session.timeout, constants.HF_HUB_DISABLE_XET = (CONNECT, read, read, read), True
     logging.set_verbosity_error()
     disable_progress_bars()
     try:
         yield
     finally:
-        session.timeout = before
+        session.timeout, constants.HF_HUB_DISABLE_XET = before, has_no_xet
         logging.set_verbosity(level)
         if has_bars:
             enable_progress_bars()
