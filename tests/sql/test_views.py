@@ -327,3 +327,27 @@ def test_a_batch_ends_with_the_document_that_fills_it(
     while rows := views._next_rows(documents, texts):
         found.append(len(rows))
     assert found == batches
+
+
+def test_a_format_that_reads_its_files_in_its_own_way_is_asked_for_documents(tmp_path: Path) -> None:
+    """`read_file` of a subclass is not passed over because the class above it has `read_columns`."""
+    (tmp_path / "loud.py").write_text(
+        "from toolkit import Document\nfrom mixers.parquet import Parquet\n\n\nclass Loud(Parquet):\n"
+        "    def read_file(self, path):\n"
+        "        for document, label in super().read_file(path):\n"
+        "            yield Document(document.text.upper()), label\n\n\n"
+        "class Quiet(Loud):\n"
+        "    def read_columns(self, path, names):\n"
+        "        yield from ()\n"
+    )
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"text": ["a", "b"]}), path)
+
+    def texts(name: str) -> list[Any]:
+        listed = Parts([File("t.parquet", str(path), Format(f"{tmp_path}/loud.py:{name}", {}), None)], {}, 1 << 20)
+        faults = Faults()
+        with Database({"output": lambda: of_parts(listed, faults, Session())}, faults, memory=1 << 30, threads=1) as db:
+            return [text for (text,) in db.execute("SELECT text FROM output").rows()]
+
+    assert texts("Loud") == ["A", "B"]
+    assert texts("Quiet") == []

@@ -406,7 +406,8 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
                 (JSON objects). A value is null where the document has none.
 
         Returns:
-            None for a format that has no such reader: then `read_file` is called.
+            None for a format that has no such reader: then `read_file` is called, and so it is for a class that
+            overrides `read_file` alone.
 
         Raises:
             DataError: if the file is damaged.

@@ -17,6 +17,7 @@ from toolkit.inspect.documents import FileDocuments, expected_format, merged_typ
 from toolkit.inspect.targets import Format, Target, recorded_format
 from toolkit.mix.join import JoinedShard
 from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.writer import Writer
 from toolkit.records import sets as records
 from toolkit.session import Session
 from toolkit.sql.streams import DOCUMENT, PLACE, Faults, ScanStream, Shards, column_of
@@ -338,7 +339,9 @@ class _PartsStream(ScanStream):
         writer = file.format.writer() if file.format else None
         number = 0
         fields = columns.intersection(OWN) - {"part", "row", "chars"} | ({"text"} if "chars" in columns else set())
-        if writer and not self._types and (tables := writer.read_columns(file.path, [*(fields or {"id"})])) is not None:
+        has_columns = writer and not self._types and _prefers_columns(type(writer))
+        tables = writer.read_columns(file.path, [*(fields or {"id"})]) if writer and has_columns else None
+        if tables is not None:
             for table in tables:
                 yield self._of_table(file.name, table, number, columns)
                 number += len(table)
@@ -400,6 +403,12 @@ class _PartsStream(ScanStream):
                 f"expected values of the declared types in rows {number + 1} to {number + len(rows)}, got: {error}"
             )
             raise DataError(message, path=file.path, line=number + 1) from None
+
+
+def _prefers_columns(format_: type[Writer]) -> bool:
+    """Return False for a format with a `read_file` below its `read_columns`: these may differ."""
+    names = next(names for names in (vars(c).keys() & {"read_file", "read_columns"} for c in format_.__mro__) if names)
+    return "read_columns" in names
 
 
 def _next_rows(documents: Iterator[tuple[Document, list[Any]]], texts: bool) -> list[tuple[Document, list[Any]]]:
