@@ -155,7 +155,8 @@ def run(context: Context, options: Options) -> Outcome:
         text = msgspec.json.format(msgspec.json.encode(schema)).decode()
         return Outcome(text=text, data=schema, for_programs=True)
     if context.is_dolma:
-        raise ConfigError(f"{options.config}: expected a configuration of this toolkit, got one of Dolma's")
+        advice = "`toolkit mix`, `tag` or `dedup` reads it, and shows what it does with --dry-run"
+        raise ConfigError(f"{options.config}: expected a configuration of this toolkit, got one of Dolma's; {advice}")
     outcome = show_settings(context)
     outcome.text = outcome.text.rstrip("\n")
     if results := faults(context):

@@ -68,7 +68,8 @@ def of_configuration(context: Context, name: str, share: float) -> Reported:
         StepFailed: if shards cannot be read.
     """
     if context.is_dolma:
-        raise ConfigError(f"{name}: expected a configuration of this toolkit, got one of Dolma's")
+        advice = "give the folder of its output, or of its documents"
+        raise ConfigError(f"{name}: expected a configuration of this toolkit, got one of Dolma's; {advice}")
     if not context.has("mix"):
         return of_dataset(context, context.dataset, name, share)
     return _of_mix(context, preparation.settings_of(context, writes=False), name, share)

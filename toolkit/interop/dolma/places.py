@@ -126,10 +126,13 @@ class Root(msgspec.Struct):
 
 
 def _may_write(folder: str, notes: str) -> bool:
-    """Return True if our records go beside documents. In a bucket, for a mix, they must be there, as of `tag`."""
+    """Return True if our records go beside documents. In a bucket, for a mix, they must be there, as of `tag`.
+
+    So they do where there is no such folder: that there are no documents is said by who looks for them.
+    """
     if not store_of(folder).is_local:
         return not notes or is_folder(join(folder, BOOKKEEPING))
-    return os.access(folder, os.W_OK)
+    return os.access(folder, os.W_OK) or not os.path.lexists(folder)
 
 
 def roots_of(patterns: list[str], attributes: list[str]) -> list[Root]:
