@@ -9,6 +9,8 @@ import pytest
 from tests.conftest import Run
 from tests.marks import slow
 from tests.pipeline.conftest import Project, document, read_rows, strays, tree, write_rows
+from tests.pipeline.test_rerun import Calls
+from toolkit.execution.grouped import LEAST
 from toolkit.storage import outputs
 
 EXACT: dict[str, Any] = {"kind": "exact"}
@@ -181,6 +183,23 @@ def test_duplicates_of_other_shards_than_there_are_are_refused(project: Project)
     assert "with c.jsonl.gz, which no longer exist; run `toolkit dedup`" in project("mix").err
     project.ok("run")
     project.ok("validate")
+
+
+def test_the_values_of_many_shards_are_recorded_together(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So new shards with copies of documents in all others cost no sync for the record of each."""
+    monkeypatch.setattr("toolkit.execution.grouped.SECONDS", 600.0)  # a group ends by its size, however slow it is
+    shards = [f"c/{i}.jsonl.gz" for i in range(LEAST)]
+    for shard in shards:
+        write_rows(project.documents / shard, [document(shard, "Home\nOne two")])
+    del project.config["dedup"]["lines-0"], project.config["mix"]
+    project.ok("dedup")
+    write_rows(project.documents / "d.jsonl.gz", [document("d", "Home\nOne two")])
+    calls = Calls(monkeypatch)
+    project.ok("dedup")
+    renamed = [path for call, path in calls.all if call == "rename"]
+    written = [path for path in renamed if path.startswith(f"{project.attributes}/exact-0/")]
+    assert len(written) == len({*written}) == LEAST + 3
+    assert len([path for path in renamed if "/segments/" in path]) < LEAST / 2
 
 
 def test_a_document_that_has_changed_changes_what_is_said_of_others(project: Project) -> None:

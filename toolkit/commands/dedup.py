@@ -27,7 +27,7 @@ from toolkit.storage.paths import no_folder
 from toolkit.whole_corpus import corpus_config, resolve, sign
 from toolkit.whole_corpus.corpus_config import Entry, Plan
 from toolkit.whole_corpus.records import Model, fates_folder, load_resolved, load_signatures
-from toolkit.whole_corpus.resolve import UNRESOLVED, UNSIGNED, UNWRITTEN, states_of, works_to_write, write_shard
+from toolkit.whole_corpus.resolve import UNRESOLVED, UNSIGNED, UNWRITTEN, WRITE, states_of, works_to_write
 
 
 class Options(Configured, StageOptions, frozen=True, kw_only=True):
@@ -278,7 +278,7 @@ class _SetMaker:
             raise StepFailed(str(error)) from None
         fates = fates_folder(dataset, entry.set, resolution.key)
         tasks = works_to_write(dataset, entry, signed, fates)
-        written = [bool(item.written) for item in self._run(f"writing {entry.set}", write_shard, tasks, per_shard=True)]
+        written = [bool(item.written) for item in self._run(f"writing {entry.set}", WRITE, tasks, per_shard=True)]
         documents = sum(signed_shard.record.rows for signed_shard in signed if signed_shard.own)
         compared = sum(signed_shard.record.compared for signed_shard in signed if signed_shard.own)
         result = ", ".join(f"{count:,} {noun}" for noun, count in resolution.counts.items())

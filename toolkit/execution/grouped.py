@@ -153,15 +153,17 @@ class Work(msgspec.Struct, Generic[P, R], frozen=True):
         alone: Function of a task.
         together: Function of a group of small ones; None to run each by itself.
         at_once: Largest number of tasks at a time, if not the number of processes.
+        small: Stored bytes of an input below which a task is small.
     """
 
     alone: Callable[[P, Report], R]
     together: OutputBatch[P, R] | None = None
     at_once: int | None = None
+    small: int = SMALL
 
     def in_groups(self, tasks: list[Task[P]], cores: int) -> list[Task[Any]]:
         """Return tasks, small ones grouped, in enough groups for all processes."""
-        small = [task for task in tasks if task.size is not None and task.size < SMALL and task.processes == 1]
+        small = [task for task in tasks if task.size is not None and task.size < self.small and task.processes == 1]
         if self.together is None or len(small) < LEAST:
             return tasks
         size = min(MOST, -(-len(small) // (1 if cores == 1 else 4 * cores)))

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -14,13 +15,14 @@ from toolkit.data import row_index, schema
 from toolkit.data.dataset import Dataset
 from toolkit.errors import DataError, StaleError, ToolkitError
 from toolkit.execution.executors import Report, Run, Task
-from toolkit.execution.grouped import ShardDone
+from toolkit.execution.grouped import SMALL, ShardDone, Work, log_of_dataset, run_batch
 from toolkit.execution.progress import Share
 from toolkit.records import sets, takedown
 from toolkit.records.set_declaration import digest_of
 from toolkit.rules.text_edits import PlaceMap, edits_in, in_whole
 from toolkit.storage import json_files, outputs, paths, store_of, threads
 from toolkit.storage.freshness import State, state
+from toolkit.storage.record_log import Group
 from toolkit.text.editing import Edit
 from toolkit.whole_corpus import records, sign
 from toolkit.whole_corpus.corpus_config import Entry
@@ -218,8 +220,13 @@ def works_to_write(
     ]
 
 
-def write_shard(work: SetWriteTask, report: Report) -> ShardDone:
+def write_shard(work: SetWriteTask, report: Report, group: Group | None = None) -> ShardDone:
     """Write the attributes of a shard, if they are missing or outdated.
+
+    Args:
+        work: Shard to write.
+        report: Report of the task.
+        group: Group with which they become durable; without one, they are at the end.
 
     Raises:
         DataError: if signatures and fates do not fit together.
@@ -241,7 +248,7 @@ def write_shard(work: SetWriteTask, report: Report) -> ShardDone:
     names = names_of(signed.folder, shard)
     before, behind = b',"attributes":{' + _ENCODER.encode(entry.key) + b":", b"}}"
     share = Share(report, record.rows, record.input.size)
-    with outputs.RowOutput(path) as output:
+    with outputs.RowOutput(path, together=group.files if group else None) as output:
         while some := [*islice(values, _ROWS)]:
             encoded = before + _ENCODER.encode_lines(some)[:-1].replace(b"\n", behind + b"\n" + before) + behind
             rows = zip(islice(names, len(some)), encoded.split(b"\n"), strict=True)
@@ -258,8 +265,11 @@ def write_shard(work: SetWriteTask, report: Report) -> ShardDone:
         output=sets.output_state(output),
         seconds=round(time.perf_counter() - start, 3),
     )
-    sets.save_records(dataset, shard, {entry.set: shard_record})
+    sets.save_records(dataset, shard, {entry.set: shard_record}, group)
     return ShardDone(shard=shard, documents=record.rows, written=[entry.set])
+
+
+WRITE = Work(write_shard, partial(run_batch, write_shard, log_of_dataset), small=64 * SMALL)  # which reads no text
 
 
 def _in_whole(values: Iterable[Any], edits: Iterable[list[Edit]], type_: schema.Type) -> Iterator[Any]:
