@@ -24,12 +24,13 @@ from tests.pipeline.conftest import (
 )
 from tests.recipes import mix_of
 from toolkit.data import record_logs
-from toolkit.data.dataset import open_dataset
+from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.data.row_index import ShardState
 from toolkit.mix import assemble
 from toolkit.mix.plan import PartPlan, Piece
 from toolkit.records import sets
 from toolkit.session import Session
+from toolkit.storage.paths import listed_stat
 
 SHARD = "a.jsonl.gz"
 
@@ -185,6 +186,36 @@ def test_a_record_without_a_field_is_no_finished_shard(several: Project, kind: s
     several("status").fails(1)
     several("run").succeeds()
     several("status").succeeds()
+
+
+@pytest.mark.parametrize("settings", [None, [], "line_shape"])
+def test_a_record_whose_settings_are_none_is_no_finished_shard(several: Project, settings: Any) -> None:
+    dataset = open_dataset(str(several.data), None, None)
+    log = record_logs.open_log(dataset)
+    raw = log.get("set shape-0", SHARD)
+    assert raw
+    log.save({("set shape-0", SHARD): msgspec.json.encode(msgspec.json.decode(raw) | {"settings": settings})})
+    finished = sets.FinishedShards(dataset)
+    assert not finished.content("shape-0", SHARD)
+    assert finished.content("shape-0", "b.jsonl.gz")
+    several("status").fails(1)
+
+
+def test_nothing_is_read_for_a_set_without_a_listing(several: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, read, load = open_dataset(str(several.data), None, None), list[str](), sets.load_schema
+
+    def load_schema(dataset: Dataset, name: str) -> sets.SetSchema | None:
+        read.append(name)
+        return load(dataset, name)
+
+    monkeypatch.setattr(sets, "load_schema", load_schema)
+    monkeypatch.setattr(sets, "listed_stat", lambda folder: None)
+    finished, names = sets.FinishedShards(dataset), ["noise-0", "other-0", ""]
+    assert not any(finished.content(name, shard) for name in names for shard in (SHARD, "b.jsonl.gz"))
+    assert read == []
+    monkeypatch.setattr(sets, "listed_stat", listed_stat)
+    assert all(finished.content(name, shard) for name in names for shard in (SHARD, "b.jsonl.gz"))
+    assert read == ["noise-0", "shape-0", "other-0"], "once a set, if its files are listed later"
 
 
 def test_a_set_of_another_program_is_made_anew_with_overwrite(several: Project) -> None:

@@ -374,26 +374,19 @@ class BriefState(Artifact, frozen=True, kw_only=True, gc=False):
     head: str
     reader: str = ""
 
-    @property
-    def made_with(self) -> tuple[int, str]:
-        return self.version, self.reader
 
+def indexed_rows(dataset: Dataset) -> Callable[[str, BriefState], int | None] | None:
+    """Return a function from shards and records to rows; None without a listing.
 
-def unchanged(dataset: Dataset) -> Iterator[tuple[str, tuple[str, int]]] | None:
-    """Return the current shards, each with content digest and rows, sorted; None without listings."""
-    documents, indexes = listed_stat(dataset.documents), listed_stat(join(dataset.bookkeeping, "rows"))
-    if documents is None or indexes is None:
-        return None
+    It returns None for a shard without an index of this form and reader.
+    """
+    listed, reader = listed_stat(join(dataset.bookkeeping, "rows")), reader_of(dataset)
 
-    def files(shard: str, record: BriefState) -> list[FileRecord]:
-        return [FileRecord(dataset.file_of(shard), record.size, record.stamp)]
+    def rows(shard: str, record: BriefState) -> int | None:
+        index = listed(shard + ".bin") if listed and (record.version, record.reader) == (VERSION, reader) else None
+        return record.rows if index and index.size == record.rows * _ROW.size else None
 
-    def is_indexed(shard: str, record: BriefState) -> bool:
-        return freshness.files_state([FileRecord(shard + ".bin", record.rows * _ROW.size)], stat=indexes).is_done
-
-    records = record_logs.of(dataset).briefly(record_logs.ROWS, BriefState)
-    current = freshness.unchanged(records, documents, files, settings=(VERSION, reader_of(dataset)))
-    return ((shard, (record.content, record.rows)) for shard, record in current if is_indexed(shard, record))
+    return rows if listed else None
 
 
 def check_content(dataset: Dataset, shard: str, state: ShardState, content: str | None) -> None:

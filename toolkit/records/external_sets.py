@@ -15,10 +15,10 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, AttributesRow, Rows
 from toolkit.data.tables import TABLE
 from toolkit.errors import DataError
-from toolkit.storage import Stat, ephemeral, freshness
+from toolkit.storage import Stat, ephemeral
 from toolkit.storage.freshness import Artifact, FileRecord, state
 from toolkit.storage.json_files import decoder_of, load, save
-from toolkit.storage.paths import join, listed_stat, stat
+from toolkit.storage.paths import stat
 from toolkit.storage.reading import stored_digest
 from toolkit.storage.record_log import Group, RecordKey
 
@@ -45,27 +45,6 @@ def seen_now(dataset: Dataset, set_name: str, shard: str) -> ExternalContent | N
     """Return the recorded content of an external file, if it is unchanged."""
     record = _load(dataset, set_name, shard)
     return record if _is_current(record, dataset.attribute_file(set_name, shard)) else None
-
-
-UNKNOWN = -1
-"""Stands for the number of the settings of a set that another program made."""
-
-
-def unchanged(dataset: Dataset, set_name: str) -> Iterator[tuple[str, tuple[str, int]]] | None:
-    """Return the shards with unchanged files, sorted; None without a listing.
-
-    Each has its content digest, and `UNKNOWN` for its settings. Tables are left out: they have other names.
-    """
-    stat = listed_stat(join(dataset.attributes, set_name))
-    if stat is None:
-        return None
-
-    def files(shard: str, record: ExternalContent) -> list[FileRecord]:
-        return [FileRecord(shard, record.size, record.stamp)]
-
-    records = record_logs.of(dataset).briefly(place_of(set_name, "")[0], ExternalContent)
-    current = freshness.unchanged(records, stat, files)
-    return ((shard, (record.content, UNKNOWN)) for shard, record in current)
 
 
 def _is_current(record: ExternalContent | None, path: str) -> bool:

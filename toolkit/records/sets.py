@@ -7,6 +7,7 @@
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from threading import RLock
 from typing import Any, Self, cast
 
@@ -20,7 +21,7 @@ from toolkit.data.record_logs import place_in_set
 from toolkit.data.row_index import BriefState, ShardState
 from toolkit.errors import AlignmentError, DataError, StaleError
 from toolkit.records import external_sets
-from toolkit.storage import Stat
+from toolkit.records.external_sets import ExternalContent
 from toolkit.storage.freshness import (
     DONE,
     Artifact,
@@ -31,7 +32,7 @@ from toolkit.storage.freshness import (
     stored_xxh3,
     unchanged,
 )
-from toolkit.storage.json_files import load_strictly, save
+from toolkit.storage.json_files import decode, load_strictly, save
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.packed_rows import PackedMap
 from toolkit.storage.paths import exists, join, listed_stat, read_once, stat, stat_each
@@ -312,9 +313,13 @@ class _Brief(Artifact, frozen=True, kw_only=True):
     def lineage(self) -> dict[str, str]:
         return {"": self.input.content, **self.reads}
 
+    @property
+    def file(self) -> OutputState:
+        return self.output
 
-Items = Iterator[tuple[str, tuple[str, int]]]
-"""Shards with their content digests, and a number: in a set of ours, of the settings; of documents, of the rows."""
+
+_UNKNOWN = -1
+"""Stands for the number of the settings of a set that another program made."""
 
 
 class FinishedShards:
@@ -327,10 +332,14 @@ class FinishedShards:
     def __init__(self, dataset: Dataset) -> None:
         self._dataset, self._lock = dataset, RLock()
         self._columns: dict[str, PackedMap[tuple[str, int]]] = {}
-        self._made_with: list[tuple[Any, Collection[str]]] = []
+        self._numbers: dict[tuple[bytes, tuple[str, ...]], int | None] = {}
+        self._made_with: list[tuple[dict[str, Any], Collection[str]]] = []
 
     def get(self, set_name: str, shard: str) -> tuple[str, int] | None:
-        """Return content digest and number of a shard in a set; the documents have no name."""
+        """Return content digest and number of a shard: that of the settings in a set; of documents, the rows.
+
+        The documents have no name. Tables have other names than their shards, and are not among an external set's.
+        """
         column = self._columns.get(set_name) or self._find(set_name)
         return column.get(shard) if column else None
 
@@ -339,7 +348,7 @@ class FinishedShards:
     ) -> str | None:
         """Return the content digest of a shard in a set; None if its settings, or the sets that it reads, differ."""
         if (item := self.get(set_name, shard)) and (settings is not None or reads is not None):
-            if item[1] == external_sets.UNKNOWN:
+            if item[1] == _UNKNOWN:
                 return None
             made_with, made_of = self._made_with[item[1]]
             if (settings is not None and settings != made_with) or (reads is not None and {*reads} != made_of):
@@ -347,36 +356,42 @@ class FinishedShards:
         return item and item[0]
 
     def _find(self, set_name: str) -> PackedMap[tuple[str, int]] | None:
+        dataset = self._dataset
+        listed = listed_stat(join(dataset.attributes, set_name) if set_name else dataset.documents)
+        if listed is None:  # this reads nothing, so it may be asked for each shard: there may be a listing later
+            return None
         with self._lock:
-            if set_name not in self._columns:
-                items = self._in_set(set_name) if set_name else row_index.unchanged(self._dataset)
-                if items is None:
-                    return None
-                self._columns[set_name] = PackedMap(tuple[str, int], items)
-            return self._columns[set_name]
+            if set_name in self._columns:
+                return self._columns[set_name]
+            file_of: Callable[[str], str] = str
+            number: Callable[[str, Any], int | None] | None = self._number_of
+            kind, type_ = place_in_set(set_name, "")[0], cast("type[Artifact]", _Brief)
+            if not set_name:
+                kind, type_, file_of = record_logs.ROWS, BriefState, dataset.file_of
+                number = row_index.indexed_rows(dataset)
+            elif load_schema(dataset, set_name) is None:
+                kind, type_ = external_sets.place_of(set_name, "")[0], ExternalContent
+            if number is None:
+                return None
+            records = record_logs.of(dataset).briefly(kind, type_)
+            current = unchanged(records, lambda shard: listed(file_of(shard)), self.content)
+            items = ((shard, (record.file.content, number(shard, record))) for shard, record in current)
+            column = PackedMap(
+                tuple[str, int], ((shard, (content, n)) for shard, (content, n) in items if n is not None)
+            )
+            return self._columns.setdefault(set_name, column)
 
-    def _in_set(self, set_name: str) -> Items | None:
-        if load_schema(self._dataset, set_name) is None:
-            return external_sets.unchanged(self._dataset, set_name)
-        stat = listed_stat(join(self._dataset.attributes, set_name))
-        return self._made_by_us(set_name, stat) if stat else None
-
-    def _made_by_us(self, set_name: str, stat: Callable[[str], Stat | None]) -> Items:
-        numbers = dict[tuple[bytes, tuple[str, ...]], int]()
-
-        def files(shard: str, record: _Brief) -> list[FileRecord]:
-            return [FileRecord(shard, record.output.size, record.output.stamp)]
-
-        def inputs(shard: str, record: _Brief) -> list[tuple[str, str | None]]:
-            return [(name, self.content(name, shard)) for name in ("", *record.reads)]
-
-        records = record_logs.of(self._dataset).briefly(place_in_set(set_name, "")[0], _Brief)
-        for shard, record in unchanged(records, stat, files, inputs):
-            key = bytes(record.settings), (*record.reads,)
-            if key not in numbers:
-                numbers[key] = len(self._made_with)
-                self._made_with.append((msgspec.json.decode(record.settings), record.reads.keys()))
-            yield shard, (record.output.content, numbers[key])
+    def _number_of(self, shard: str, record: _Brief | ExternalContent) -> int | None:
+        """Return the number of the settings of a record; None if they are none."""
+        if isinstance(record, ExternalContent):
+            return _UNKNOWN
+        key = bytes(record.settings), (*record.reads,)
+        if key not in self._numbers:
+            self._numbers[key] = None
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                self._made_with.append((decode(record.settings, dict[str, Any]), record.reads.keys()))
+                self._numbers[key] = len(self._made_with) - 1
+        return self._numbers[key]
 
 
 def finished_shards(dataset: Dataset) -> FinishedShards:

@@ -7,7 +7,6 @@ and, where only a stamp differs, by digest; inputs by digest; settings by value.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
@@ -64,6 +63,11 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     def made_with(self) -> Any:
         """Return the settings of the artifact; None if the lineage has their digest."""
         return getattr(self, "settings", None)
+
+    @property
+    def file(self) -> Any:
+        """Return the recorded size, stamp and content of the file."""
+        return self
 
 
 class Derived(Artifact, frozen=True, kw_only=True):
@@ -148,16 +152,22 @@ def state(
 
 
 def unchanged(
-    records: Iterable[tuple[str, R]],
-    stat: Callable[[str], Stat | None],
-    files: Callable[[str, R], Iterable[FileRecord]],
-    inputs: Callable[[str, R], Iterable[tuple[str, str | None]]] = lambda name, record: (),
-    settings: Any = None,
+    records: Iterable[tuple[str, R]], stat: Callable[[str], Stat | None], digest: Callable[[str, str], str | None]
 ) -> Iterator[tuple[str, R]]:
-    """Yield the records of finished artifacts, with their names; read nothing. Arguments as of `state`."""
+    """Yield the records of finished artifacts, by listings alone.
+
+    These are done by `state`, too, with `quick` and any settings.
+
+    Args:
+        records: Names and records.
+        stat: Function that returns the version of the file of a name.
+        digest: Function that returns the present digest of an input of a name.
+    """
     for name, record in records:
-        now = inputs(name, record) or None
-        if state(record, now, settings, partial(files, name), quick=True, stat=stat).is_done:
+        file = record.file
+        if stat(name) == Stat(file.size, file.stamp) and all(
+            digest(item, name) == was for item, was in record.lineage.items()
+        ):
             yield name, record
 
 
