@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,12 @@ import pytest
 
 from tests.marks import slow
 from tests.pipeline.conftest import Project, document, read_rows, strays, tree, write_rows
-from toolkit.ingest import inputs
+from toolkit.config.settings import ConfigNode
+from toolkit.data.dataset import open_dataset
+from toolkit.ingest import ingest_config, inputs
+from toolkit.ingest.plan import listed_stats, plan
+from toolkit.ingest.run import cached_outcome, outcome_of
+from toolkit.records import ingested
 from toolkit.storage.compression import zstd
 from toolkit.storage.freshness import stored_xxh3
 
@@ -634,6 +640,54 @@ def test_a_touched_input_is_read_once_more_and_then_known(
         assert project.ok("ingest", "--json").json["skipped"] == 2
         assert sorted(read) == expected
         read.clear()
+
+
+@pytest.mark.parametrize(
+    ("changed", "change", "options", "state"),
+    [
+        ("in/a.jsonl", lambda path: None, {}, "finished"),
+        ("in/a.jsonl", Path.touch, {}, "done"),
+        ("in/a.jsonl", lambda path: path.write_text(path.read_text().replace("t", "u")), {}, "stale"),
+        ("in/a.jsonl", lambda path: None, {"ids": "content"}, "stale"),
+        ("in/a.jsonl", lambda path: None, {"pack": "1 MB"}, "missing"),
+        ("data/documents/j/a.jsonl.gz", Path.unlink, {}, "missing"),
+        ("data/documents/j/a.jsonl.gz", lambda path: os.truncate(path, 20), {}, "missing"),
+        ("data/documents/j/a.jsonl.gz", Path.touch, {}, "finished"),
+        ("data/.toolkit/inputs/records.jsonl.gz", Path.unlink, {}, "missing"),
+    ],
+)
+def test_one_pass_finds_only_inputs_that_are_done(
+    project: Project, changed: str, change: Callable[[Path], object], options: dict[str, Any], state: str
+) -> None:
+    for name in "ab":
+        write_rows(project.root / "in" / f"{name}.jsonl", [{"id": name, "text": "t"}])
+    project.ingest(jsonl(project.root / "in" / "*"))
+    change(project.root / changed)
+    dataset = open_dataset(str(project.data), None, None)
+    entries = ingest_config.read_section(ConfigNode([jsonl(project.root / "in" / "*", **options)]))
+    work = plan(entries, dataset, 1 << 20, overwrite=False)[0]
+    finished = inputs.FinishedInputs(dataset).get(work)
+    assert bool(finished) == (state == "finished")
+    record = ingested.load(dataset, work.key)
+    assert inputs.input_state(work, record, listed_stats(work.files)).name == state.replace("finished", "done")
+    assert inputs.why_not_done(work, (), inputs.FinishedInputs(dataset)) == "" or state in ("stale", "missing")
+    if finished:
+        outcome = cached_outcome(work, inputs.FinishedInputs(dataset))
+        assert record
+        assert outcome == outcome_of(record, skipped=True)
+
+
+def test_an_input_with_rejected_items_is_inspected_by_itself(project: Project) -> None:
+    path = write_rows(project.root / "in" / "a.jsonl", [*({"id": f"{n}", "text": "t"} for n in range(20)), {"id": "x"}])
+    project.ingest(jsonl(path, on_error="skip"))
+    dataset = open_dataset(str(project.data), None, None)
+    for on_error, why in (("skip", ""), ("error", "its bad items were treated otherwise")):
+        (work,) = plan(
+            ingest_config.read_section(ConfigNode([jsonl(path, on_error=on_error)])), dataset, 1 << 20, overwrite=False
+        )
+        finished = inputs.FinishedInputs(dataset)
+        assert finished.get(work) is None
+        assert inputs.why_not_done(work, (), finished) == why
 
 
 def test_other_settings_over_an_old_shard_are_refused_with_the_difference(project: Project) -> None:

@@ -12,3 +12,5 @@ def test_a_map_has_what_it_was_made_of(keys: set[str], more: int, absent: str) -
     values = PackedMap(dict[str, str], iter(expected.items()))
     assert {key: values.get(key) for key in expected} == expected
     assert values.get(absent) == expected.get(absent)
+    assert dict(values.items()) == expected
+    assert [*values.values()] == [*expected.values()]

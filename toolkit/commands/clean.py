@@ -99,7 +99,10 @@ def _forget(context: Context, options: Options) -> Outcome:
         )
     dataset, holds = context.dataset, ingest_config.holds(context.entries)
     with context.lease(dataset.bookkeeping, dataset.documents, dict.fromkeys(holds, "")):
-        ingested_inputs, sets = dict(ingested.undamaged_summary(dataset).shards), external_sets.sets_seen(dataset)
+        ingested_inputs, sets = (
+            dict(ingested.undamaged_summary(dataset).inputs.items()),
+            external_sets.sets_seen(dataset),
+        )
         existing: list[str] = []
         with suppress(NothingThere):
             existing = dataset.shards()

@@ -28,6 +28,7 @@ from toolkit.ingest import (
     run as ingesting,
 )
 from toolkit.ingest.attempts import SupersededInput, find_superseded, forget_superseded, removed_inputs
+from toolkit.ingest.inputs import FinishedInputs
 from toolkit.mix import bindings, publish
 from toolkit.mix.rule_effects.counts import added
 from toolkit.mix.settings import MixSettings
@@ -283,7 +284,7 @@ def plan(context: Context) -> PlannedIngest:
     context.disk.check(inputs[: options.limit])
     works = context.typed((share.inputs if share else inputs)[: options.limit])
     former = find_superseded(works, inputs, dataset)
-    ingest_records.check_settings(works, ((item.record, item.by) for item in former if item.record))
+    ingest_records.check_settings(works, dataset, ((item.record, item.by) for item in former if item.record))
     ingest_config.prepare(entries, dataset, overwrite=options.overwrite, write=False)
     return PlannedIngest(entries, inputs, works, former)
 
@@ -493,7 +494,8 @@ class _Summary(msgspec.Struct):
 
     def add(self, work: ingest_plan.InputToIngest, outcome: ingesting.IngestedInput) -> None:
         """Add the outcome of an input, in any order."""
-        self.counts.update(outcome.counts)
+        for name, count in outcome.counts.items():
+            self.counts[name] += count
         if outcome.salvaged:
             self._salvaged[work.shard] = outcome.salvaged
         self.done += len(work.files)
@@ -527,9 +529,8 @@ def _ingest(
     with ahead.lease(context):
         if not ahead.deletes:
             with context.dataset.listing_cache(ingest_config.set_schemas(context.entries)):
-                todo, finished = skip_finished(
-                    works, ingesting.cached_outcome, failed_tasks, attrgetter("size"), summary.add
-                )
+                outcome_of = partial(ingesting.cached_outcome, inputs=FinishedInputs(context.dataset))
+                todo, finished = skip_finished(works, outcome_of, failed_tasks, attrgetter("size"), summary.add)
         tasks = [Task(task_name(work), ahead.of(work), key=work.key) for work in todo]
         is_near = [store_of(work.path).can_list for work in todo]
         near = [replace(task, size=task.payload.input.size) for task in compress(tasks, is_near)]
@@ -581,11 +582,11 @@ def _progress(look: Look) -> Iterator[Progress]:
     """Yield how far the inputs are; a dataset has those of its share."""
     context = look.context
     works = context.share.inputs if context.share else context.inputs()
-    begun = ingested.attempts(context.dataset)
+    begun, finished = ingested.attempts(context.dataset), FinishedInputs(context.dataset)
 
     def cause(work: ingest_plan.InputToIngest) -> str:
         try:
-            return ingest_records.why_not_done(work, begun)
+            return ingest_records.why_not_done(work, begun, finished)
         except Unreadable as error:
             return str(error)
 

@@ -173,13 +173,18 @@ def _lost(look: Look) -> Iterator[Progress]:
     context, lost = look.context, dict[str, str]()
     datasets = [*([look.dataset] if look.dataset else []), *look.datasets]
     for dataset in dict.fromkeys(datasets):
-        inputs = ingested.summary(dataset).shards
+        inputs = ingested.summary(dataset).inputs
         with suppress(NothingThere):
-            if result := lost_shards(dataset, dataset.shards(), inputs, partial(context.is_mine, dataset)):
+            if result := lost_shards(dataset, dataset.shards(), inputs.items(), partial(context.is_mine, dataset)):
                 output = set[str]()
                 with suppress(ToolkitError):
                     output = {work.key for work in context.inputs(skip_missing=True, asks_web=False)}
-                again = {shard for key, input_ in inputs if input_.deleted or key in output for shard in input_.shards}
+                again = {
+                    shard
+                    for key, input_ in inputs.items()
+                    if input_.deleted or key in output
+                    for shard in input_.shards
+                }
                 lost |= {shard: why for shard, why in result.items() if shard not in again}
     if lost:
         yield Progress("documents", causes=dict(sorted(lost.items())))

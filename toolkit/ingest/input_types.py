@@ -135,7 +135,7 @@ def after_ingest(
     maker = makers(works)
     existing = set(paths.list_files(dataset.documents))
     result, inputs = set[str](), summary(dataset)
-    for _, input_ in inputs.shards:
+    for input_ in inputs.inputs.values():
         result.update(input_.shards)
         own = inputs.types[input_.types]
         if own in results or existing.isdisjoint(input_.shards):
@@ -157,7 +157,7 @@ def of_documents(dataset: Dataset, shards: Iterable[str]) -> OwnTypes | None:
     if not is_stored(dataset):
         return None
     remaining, results, inputs, types = set(shards), set[str](), summary(dataset), dict[int, None]()
-    for _, input_ in inputs.shards:
+    for input_ in inputs.inputs.values():
         if not remaining.isdisjoint(input_.shards):
             results.update(input_.shards)
             types[input_.types] = None

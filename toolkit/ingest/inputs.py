@@ -18,29 +18,31 @@ from toolkit.errors import ConfigError
 from toolkit.ingest.ingest_config import DEFAULTS, FIRST_VERSION, Entry, settings_of
 from toolkit.ingest.plan import PACK, InputFile, InputToIngest, listed_stats, makers
 from toolkit.records import ingested, sets
-from toolkit.records.ingested import InputOfPack, InputRecord
+from toolkit.records.ingested import BriefInput, InputOfPack, InputRecord
 from toolkit.records.sets import ShardAttributes
 from toolkit.storage import Stat, store_of
 from toolkit.storage.freshness import FileRecord, State, files_state, state, stored_xxh3
-from toolkit.storage.paths import exists, list_files, missing_reason, stat
+from toolkit.storage.paths import exists, list_files, listed_stat, missing_reason, stat
 
 
-def check_settings(works: Iterable[InputToIngest], formerly: Iterable[tuple[InputRecord, InputToIngest]] = ()) -> None:
+def check_settings(
+    works: Iterable[InputToIngest], dataset: Dataset, formerly: Iterable[tuple[InputRecord, InputToIngest]]
+) -> None:
     """Raise ConfigError if an input was ingested with other settings, unless overwritten.
 
     Args:
         works: the inputs.
+        dataset: Dataset that they become.
         formerly: Records of former packs of the inputs, with the works of today.
     """
-    own = ((ingested.load(work.dataset, work.key), work) for work in works)
-    for record, work in itertools.chain(own, formerly):
+    summary = ingested.summary(dataset)
+    records = ((summary.inputs.get(work.key), work) for work in works)
+    own = ((record.input, summary.examples[record.settings].settings, work) for record, work in records if record)
+    for name, before, work in itertools.chain(own, ((was.input, was.settings, work) for was, work in formerly)):
         settings = settings_of(work.entry)
-        if record is None or work.overwrite or record.settings == settings:
-            continue
-        raise ConfigError(
-            f"{record.input} was ingested {_settings_change(record.settings, settings)}\n"
-            "choose another `source:`, or --overwrite"
-        )
+        if not work.overwrite and before != settings:
+            change = _settings_change(before, settings)
+            raise ConfigError(f"{name} was ingested {change}\nchoose another `source:`, or --overwrite")
 
 
 def check_documents(entries: Iterable[Entry], inputs: Iterable[InputRecord]) -> None:
@@ -161,7 +163,7 @@ INTERRUPTED_INPUT = State("interrupted", "its ingest was interrupted")
 
 def _tolerates(work: InputToIngest, record: InputRecord) -> bool:
     """Return True if an input's bad items and damage are allowed now."""
-    rejected = any(name.startswith("rejected.") for name in record.counts)
+    rejected = ingested.has_rejected(record)
     on_error = work.entry.settings().on_error if rejected or record.salvaged else ""
     return not (rejected and on_error == "error") and not (record.salvaged and on_error != "salvage")
 
@@ -209,13 +211,49 @@ def _inputs(work: InputToIngest, record: InputRecord) -> list[FileRecord]:
     return [FileRecord(file.path, was.size, was.stamp, content(file, was), stored_xxh3) for file, was in files]
 
 
-def why_not_done(work: InputToIngest, begun: Container[str]) -> str:
+class FinishedInputs:
+    """The up-to-date inputs of a dataset, by records and listings alone.
+
+    All others must be inspected one by one by `input_state`, which says why: packs, those with carried attributes or
+    rejected items, those without a listing, and those that differ in a stamp alone.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._summary, self._listed = ingested.summary(dataset), listed_stat(dataset.documents)
+        self._fits = dict[tuple[int, int, int, int], tuple[bool, InputToIngest]]()
+
+    def get(self, work: InputToIngest) -> BriefInput | None:
+        """Return the record of an up-to-date input; None for any other."""
+        file, listed = work.files[0], self._listed
+        record = self._summary.inputs.get(file.key)
+        if record is None or listed is None or work.is_pack or not record.is_plain:
+            return None
+        if file.stat != Stat(record.size, record.stamp) or not self._is_alike(work, record):
+            return None
+        stats = ((listed(shard), size) for shard, size in record.shards.items())
+        return record if all(stat and stat.size == size for stat, size in stats) else None
+
+    def _is_alike(self, work: InputToIngest, record: BriefInput) -> bool:
+        """Return True for the settings and types of a record, without carried attributes."""
+        place = id(work.entry), id(work.types), record.settings, record.types
+        if place not in self._fits:
+            types, settings = self._summary.types[record.types], self._summary.examples[record.settings].settings
+            fits = types is None or work.types is None or is_within(types, work.types)
+            fits = fits and settings == settings_of(work.entry) and not work.entry.carried_sets()
+            self._fits[place] = fits, work  # which keeps the identities
+        return self._fits[place][0]
+
+
+def why_not_done(work: InputToIngest, begun: Container[str], finished: FinishedInputs) -> str:
     """Return why an input must be ingested; empty if it need not.
 
     Args:
         work: the input.
         begun: keys of inputs with an attempt that did not end.
+        finished: Inputs that are up to date.
     """
+    if finished.get(work):
+        return ""
     record, damaged = ingested.load_told(work.dataset, work.key)
     stats = listed_stats(work.files)
     state = input_state(work, record, stats, begun=work.key in begun)
@@ -287,8 +325,9 @@ def carried_shards(dataset: Dataset, set_name: str) -> set[str] | None:
 
 def new_inputs(works: Sequence[InputToIngest], dataset: Dataset, shards: Iterable[str]) -> list[str]:
     """Return the keys of the inputs without record, attempt and shard."""
-    begun = ingested.attempts(dataset)
-    new = [work for work in works if work.key not in begun and not ingested.is_recorded(dataset, work.key)]
+    begun, inputs = ingested.attempts(dataset), ingested.summary(dataset).inputs
+    unknown = (work for work in works if not inputs.get(work.key))
+    new = [work for work in unknown if work.key not in begun and not ingested.is_recorded(dataset, work.key)]
     if not new:
         return []
     maker = makers(works)

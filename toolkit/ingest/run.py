@@ -28,7 +28,7 @@ from toolkit.ingest.ingest_config import settings_of, settings_of_set
 from toolkit.ingest.input_rows.input_bytes import DownloadCache, InputBytes, sweep
 from toolkit.ingest.input_rows.rows import ENCODER, OutputRow
 from toolkit.ingest.input_rows.sources import Sources
-from toolkit.ingest.inputs import as_of_now, has_same_inputs, input_state
+from toolkit.ingest.inputs import FinishedInputs, as_of_now, has_same_inputs, input_state
 from toolkit.ingest.plan import InputToIngest, listed_stats
 from toolkit.ingest.reader import Rejects
 from toolkit.records import ingested, left_out, sets, takedown
@@ -103,12 +103,17 @@ def sweep_downloads(works: Iterable[InputToIngest], dataset: Dataset) -> None:
     sweep(_downloads(dataset), (keep.name for keep in map(_keep, works) if keep))
 
 
-def cached_outcome(work: InputToIngest) -> IngestedInput | None:
+def cached_outcome(work: InputToIngest, inputs: FinishedInputs) -> IngestedInput | None:
     """Return the outcome of an up-to-date input, by record and listings.
 
     That is none of which an attempt has not ended.
     """
-    record = ingested.load(work.dataset, work.key) if store_of(work.path).can_list and not _keep(work) else None
+    if not store_of(work.path).can_list or _keep(work):
+        return None
+    entry = work.entry.name, work.entry.settings().max_rejected
+    if (item := inputs.get(work)) and (item.entry, item.max_rejected) == entry:
+        return IngestedInput(shards=sorted(item.shards), skipped=True, documents=item.rows, counts=item.counts)
+    record = ingested.load(work.dataset, work.key)
     if record is None or as_of_now(work, record) is not record:
         return None
     is_done = input_state(work, record, listed_stats(work.files), quick=True).is_done

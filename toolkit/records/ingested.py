@@ -22,9 +22,14 @@ from toolkit.storage import store_of
 from toolkit.storage.freshness import Artifact
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.json_files import decode
-from toolkit.storage.packed_rows import PackedRows
+from toolkit.storage.packed_rows import PackedMap
 from toolkit.storage.paths import exists, fixed_part, is_glob, join, missing_reason
 from toolkit.storage.record_log import RecordLog
+
+
+def has_rejected(record: "InputRecord") -> bool:
+    """Return True if items of an input were rejected."""
+    return bool(record.rejects) or any(name.startswith("rejected.") for name in record.counts)
 
 
 class InputOfPack(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,16 +200,28 @@ def shards_now(dataset: Dataset, keys: Iterable[str]) -> set[str]:
     return {shard for item in result if item for shard in item.shards}
 
 
-class InputShards(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The shards of an input, with some fields of its `InputRecord`.
+class BriefInput(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The most used fields of an `InputRecord`.
 
-    `types` is the place of its types in those of the summary.
+    Attributes:
+        input, size, stamp, rows, counts, deleted, entry, max_rejected: Fields of the record.
+        shards: Shards, each with its stored bytes.
+        settings, types: Place of the settings among the summary's examples, and of the types among its types.
+        is_plain: True for one file without rejected and damaged items.
     """
 
     input: str
-    shards: list[str]
+    size: int
+    stamp: str
+    rows: int
+    counts: dict[str, int]
     deleted: bool
+    entry: str
+    max_rejected: float
+    shards: dict[str, int]
+    settings: int
     types: int
+    is_plain: bool
 
 
 class InputsSummary:
@@ -217,7 +234,7 @@ class InputsSummary:
         examples: First record with each settings.
         types: Types of own fields, each once.
         has_packs: True if an input is a pack.
-        shards: Keys and shards of the inputs, sorted.
+        inputs: Undamaged inputs by key, sorted.
     """
 
     def __init__(self, dataset: Dataset) -> None:
@@ -225,7 +242,10 @@ class InputsSummary:
 
         self.items, self.has_packs = Items(), False
         self.damaged, self.salvaged, self.examples = list[str](), list[str](), list[InputRecord]()
-        self.types, self.shards = list[OwnTypes | None](), PackedRows(tuple[str, InputShards])
+        self.types = list[OwnTypes | None]()
+        self.inputs = PackedMap(BriefInput, self._collected(dataset))
+
+    def _collected(self, dataset: Dataset) -> Iterator[tuple[str, BriefInput]]:
         for key, record in _scan(dataset):
             if isinstance(record, str):
                 self.damaged.append(record)
@@ -233,12 +253,29 @@ class InputsSummary:
             self.items.add(record)
             self.salvaged += record.salvaged
             self.has_packs |= bool(record.inputs)
-            if all(record.settings != other.settings for other in self.examples):
+            alike = (number for number, other in enumerate(self.examples) if record.settings == other.settings)
+            if (settings := next(alike, None)) is None:
+                settings = len(self.examples)
                 self.examples.append(record)
             if record.types not in self.types:
                 self.types.append(record.types)
-            types = self.types.index(record.types)
-            self.shards.append((key, InputShards(record.input, [*record.shards], record.deleted, types)))
+            yield (
+                key,
+                BriefInput(
+                    input=record.input,
+                    size=record.size,
+                    stamp=record.stamp,
+                    rows=record.rows,
+                    counts=record.counts,
+                    deleted=record.deleted,
+                    entry=record.entry,
+                    max_rejected=record.max_rejected,
+                    shards={shard: output.size for shard, output in record.shards.items()},
+                    settings=settings,
+                    types=self.types.index(record.types),
+                    is_plain=not (record.inputs or record.salvaged or has_rejected(record)),
+                ),
+            )
 
 
 def summary(dataset: Dataset) -> InputsSummary:
@@ -303,7 +340,7 @@ def check_once(dataset: Dataset) -> None:
     for name, record in load_all(dataset):
         for key in [input_.key for input_ in record.inputs] or [name]:
             if (before := first.setdefault(key, name)) != name:
-                inputs = dict(summary(dataset).shards)
+                inputs = dict(summary(dataset).inputs.items())
                 shards = [dataset.shard_path(min(inputs[item].shards)) for item in (before, name)]
                 raise DataError(
                     f"expected the documents of each input once, got those of {key} here and in "
@@ -314,7 +351,7 @@ def check_once(dataset: Dataset) -> None:
 
 def deleted_shards(dataset: Dataset) -> list[str]:
     """Return the shards with documents deleted after the mix, sorted."""
-    return sorted(shard for _, input_ in summary(dataset).shards if input_.deleted for shard in input_.shards)
+    return sorted(shard for input_ in summary(dataset).inputs.values() if input_.deleted for shard in input_.shards)
 
 
 # --- shards that are gone ---------------------------------------------------------------------------------------------
@@ -323,7 +360,7 @@ def deleted_shards(dataset: Dataset) -> list[str]:
 def lost_shards(
     dataset: Dataset,
     shards: Sequence[str],
-    inputs: Iterable[tuple[str, InputShards]],
+    inputs: Iterable[tuple[str, BriefInput]],
     concern: Callable[[str], bool] = lambda shard: True,
 ) -> dict[str, str]:
     """Return messages about known shards without documents, by shard, sorted.

@@ -381,13 +381,16 @@ class _Items:
 
     def add(self, tally: Judged) -> None:
         reasons = _reasons(tally)
-        self.lost.update({name: tally.counts[name] for name in LOST if name in tally.counts})
-        self.extracted += sum(tally.counts.get(name, 0) for name in _EXTRACTED)
+        for name, count in tally.counts.items():
+            if name in LOST:
+                self.lost[name] += count
+            elif name in _EXTRACTED:
+                self.extracted += count
         self.read += read_items(tally.counts)
         self.limit = min(self.limit, tally.max_rejected)
-        self.reasons.update(reasons)
-        if bad := sum(reasons.values()):
-            self.worst = min(self.worst, (-bad, tally.rejects))
+        if reasons:
+            self.reasons.update(reasons)
+            self.worst = min(self.worst, (-sum(reasons.values()), tally.rejects))
 
     def judged(self, name: str, bookkeeping: str) -> Verdict | None:
         bad, read, reasons = self.reasons.total(), self.read, self.reasons

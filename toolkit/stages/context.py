@@ -345,7 +345,7 @@ class Context(Running):
 
     def _check_shards(self, dataset: Dataset) -> CheckedShards:
         names, inputs = self.mine(dataset), ingested.undamaged_summary(dataset)
-        lost = ingested.lost_shards(dataset, names, inputs.shards, partial(self.is_mine, dataset))
+        lost = ingested.lost_shards(dataset, names, inputs.inputs.items(), partial(self.is_mine, dataset))
         if inputs.has_packs:
             ingested.check_once(dataset)
         if self.entries and self.has_dataset and dataset == self.dataset:

@@ -61,10 +61,17 @@ class PackedMap(Generic[T]):
     def __init__(self, type_: type[T], items: Iterable[tuple[str, T]]) -> None:
         self._firsts, self._blocks, rest = list[str](), list[bytes](), iter(items)
         decoder = msgspec.msgpack.Decoder(dict[str, type_])  # type: ignore[valid-type]
-        self._recent = lru_cache(2)(partial(_unpacked, decoder, self._blocks))
+        self._unpack: Callable[[int], dict[str, T]] = partial(_unpacked, decoder, self._blocks)
+        self._recent = lru_cache(2)(self._unpack)
         while block := dict(islice(rest, PACKED)):
             self._firsts.append(next(iter(block)))
             self._blocks.append(compress_fast(msgspec.msgpack.encode(block)))
+
+    def items(self) -> Iterator[tuple[str, T]]:
+        return chain.from_iterable(self._unpack(number).items() for number in range(len(self._blocks)))
+
+    def values(self) -> Iterator[T]:
+        return (value for _, value in self.items())
 
     def get(self, key: str) -> T | None:
         number = bisect_right(self._firsts, key) - 1

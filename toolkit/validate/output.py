@@ -123,8 +123,8 @@ def extra_files(dataset: Dataset, set_name: str, shards: Iterable[str]) -> list[
 def check_ingested(dataset: Dataset, shards: Sequence[str]) -> list[str]:
     """Return findings about missing shards, and differences from ingest's records."""
     inputs = ingested.summary(dataset)
-    deleted = {shard for _, input_ in inputs.shards if input_.deleted for shard in input_.shards}
-    lost = lost_shards(dataset, shards, inputs.shards)
+    deleted = {shard for input_ in inputs.inputs.values() if input_.deleted for shard in input_.shards}
+    lost = lost_shards(dataset, shards, inputs.inputs.items())
     findings = [*inputs.damaged, *(fault for shard, fault in lost.items() if shard not in deleted)]
     for record in ingested.load_undamaged(dataset):
         for shard, output in record.shards.items() if not record.deleted else ():
