@@ -19,7 +19,7 @@ from toolkit.errors import Unreadable
 from toolkit.session import Session
 from toolkit.storage import Stat
 from toolkit.storage.paths import join, list_files, listing_cache
-from toolkit.storage.record_log import LogEntry, LogFile, NewestEntries, RecordKey, RecordLog, entry_of, line_of
+from toolkit.storage.record_log import LogEntry, LogFile, NewestEntries, RecordKey, RecordLog, entry_of, header, line_of
 from toolkit.testing import MemoryStore
 
 KINDS = ("set a", "rows")
@@ -426,6 +426,33 @@ def test_an_entry_is_read_as_it_was_written(kind: str, key: str) -> None:
         for changed in (line.replace(b'"n":3', b'"n":4'), line.replace(b"\\n", b"\\t") if record else line[:-1]):
             with pytest.raises(msgspec.DecodeError):
                 entry_of(changed)
+
+
+_DAMAGE: list[Callable[[bytes], list[bytes]]] = [
+    lambda line: [line],
+    lambda line: [line[:-1]],
+    lambda line: [b""],
+    lambda line: [line + b"," + line],
+    lambda line: [line[:7], line[7:]],
+    lambda line: [line.replace(b'"n":0', b'"n":1')],
+    lambda line: [line.replace(b"set", b"s\xff")],
+]
+
+
+@given(st.lists(st.sampled_from(_DAMAGE), max_size=4))
+def test_entries_that_are_decoded_together_are_those_that_each_line_has(damage: list[Any]) -> None:
+    expected = [LogEntry("set", f"{number}", 0, b"[1]") for number, _ in enumerate(damage)]
+    lines = [line for entry, change in zip(expected, damage, strict=True) for line in change(line_of(entry))]
+    sound, bad = list[LogEntry](), list[int]()
+    for number, line in enumerate(lines, 2):
+        try:
+            sound.append(entry_of(line))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            bad.append(number)
+    file = LogFile("log", b"".join(line + b"\n" for line in [header(len(damage)), *lines]))
+    assert [*file] == sound
+    assert file.fault.startswith(f"log:{bad[0]}: expected an entry as it was written" if bad else "")
+    assert bool(file.fault) == bool(bad)
 
 
 def test_people_read_a_record_log_by_zcat_and_jq(tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ class FinishedInputs:
         return record if all(stat and stat.size == size for stat, size in stats) else None
 
     def _is_alike(self, work: InputToIngest, record: BriefInput) -> bool:
-        """Return True for the settings and types of a record, without carried attributes."""
+        """Return True for a record's settings and types, without carried sets."""
         place = id(work.entry), id(work.types), record.settings, record.types
         if place not in self._fits:
             types, settings = self._summary.types[record.types], self._summary.examples[record.settings].settings

@@ -91,7 +91,7 @@ class _Header(msgspec.Struct, frozen=True):
     entries: int
 
 
-class _StoredEntry(msgspec.Struct, frozen=True):
+class _StoredEntry(msgspec.Struct, frozen=True, gc=False):
     """An entry as it stands in a file; `xxh3` is the xxh3-64 (hex) of all else."""
 
     kind: str
@@ -103,7 +103,7 @@ class _StoredEntry(msgspec.Struct, frozen=True):
 
 _ENCODER = msgspec.json.Encoder()
 _HEADER = msgspec.json.Decoder(_Header)
-_LINE = msgspec.json.Decoder(_StoredEntry)
+_LINE, _LINES = msgspec.json.Decoder(_StoredEntry), msgspec.json.Decoder(list[_StoredEntry])
 _PACKED = msgspec.msgpack.Decoder(list[LogEntry])
 _BAD = (msgspec.DecodeError, UnicodeDecodeError)
 
@@ -125,11 +125,23 @@ def entry_of(line: bytes) -> LogEntry:
     Raises:
         msgspec.DecodeError: if it is none, or not as it was written.
     """
-    result = _LINE.decode(line)
-    record = bytes(result.record)
-    entry = LogEntry(result.kind, result.key, result.n, None if record == b"null" else record)
-    if _digest(entry, record) != result.xxh3:
-        raise msgspec.DecodeError(f"another digest than {result.xxh3}")
+    return _checked(_LINE.decode(line))
+
+
+def _entries_of(lines: list[bytes]) -> list[LogEntry] | None:
+    """Return the entries of lines, decoded together; None unless each is as it was written."""
+    try:
+        results = [*map(_checked, _LINES.decode(b"[%b]" % b",".join(lines)))]
+    except _BAD:
+        return None
+    return results if len(results) == len(lines) else None
+
+
+def _checked(stored: _StoredEntry) -> LogEntry:
+    record = bytes(stored.record)
+    entry = LogEntry(stored.kind, stored.key, stored.n, None if record == b"null" else record)
+    if _digest(entry, record) != stored.xxh3:
+        raise msgspec.DecodeError(f"another digest than {stored.xxh3}")
     return entry
 
 
@@ -157,21 +169,27 @@ class LogFile(msgspec.Struct):
         count, declared = 0, -1
         try:
             with Lines(self.path, MAX_LINE, stored=io.BytesIO(self.data)) as lines:
-                for line in lines:
-                    try:
-                        if lines.number == 1:
-                            declared = self._declared(line)
-                            continue
-                        entry = entry_of(line)
-                    except _BAD as error:
-                        self._blame(f"expected an entry as it was written, got: {error}", lines.number)
-                        continue
-                    count += 1
-                    yield entry
+                number = 1
+                for block in lines.blocks():
+                    if number == 1:
+                        declared, number = self._declared(block.pop(0)), 2
+                    entries = _entries_of(block) or self._decoded(block, number)
+                    for entry in entries:
+                        count += 1
+                        yield entry
+                    number = lines.number + 1
         except DataError as error:
             self.fault = self.fault or str(error)
         if count != declared and not self.fault:
             self._blame(f"expected {max(declared, 0):,} entries, got {count:,}")
+
+    def _decoded(self, lines: list[bytes], first: int) -> Iterator[LogEntry]:
+        """Yield the sound entries of lines, from a line number on; blame damaged ones."""
+        for number, line in enumerate(lines, first):
+            try:
+                yield entry_of(line)
+            except _BAD as error:
+                self._blame(f"expected an entry as it was written, got: {error}", number)
 
     def _declared(self, line: bytes) -> int:
         """Return how many entries the file has, by its first line; -1 if that is damaged."""
