@@ -358,11 +358,11 @@ def run(
         attempts.forget_attempts(works, dataset)
         failed_tasks.keep_only(work.key for work in works)
     former = {} if context.in_part else ingest_records.inputs_gone(works, dataset)
-    missing = sorted(former)
+    missing, files = sorted(former), [len(work.files) for work in works]
     data = IngestResult(
         documents=dataset.documents,
-        inputs=sum(len(work.files) for work in works),
-        packs=sum(work.is_pack for work in works),
+        inputs=sum(files),
+        packs=sum(number > 1 for number in files),
         done=summary.done,
         skipped=summary.skipped,
         failed=failed,

@@ -35,8 +35,9 @@ LOOKS = 50
 
 def forget_attempts(works: Iterable[InputToIngest], dataset: Dataset) -> None:
     """Forget failed attempts without shards at inputs of former configurations."""
-    keys = {work.key for work in works}
-    listed = [(key, attempt) for key, attempt in ingested.attempts(dataset).items() if key not in keys]
+    begun = ingested.attempts(dataset)
+    keys = {work.key for work in works} if begun else set()
+    listed = [(key, attempt) for key, attempt in begun.items() if key not in keys]
     unused = (key for key, attempt in listed if not any(exists(dataset.shard_path(shard)) for shard in attempt.shards))
     ingested.forget(dataset, unused)
 
@@ -266,10 +267,10 @@ def removed_inputs(
         planned: Works of all inputs that there are.
         former: Inputs and packs superseded by the works.
     """
-    keys = {file.key for work in planned for file in work.files}
     packs = [(work.key, ingested.load(work.dataset, work.key)) for work in works if work.is_pack]
     records = [*packs, *((item.key, item.record) for item in former)]
     paths = {key: path for name, record in records if record for key, path in record.paths_by_key(name).items()}
+    keys = {file.key for work in planned for file in work.files} if paths else set()
     return sorted(path for key, path in paths.items() if key not in keys)
 
 

@@ -13,7 +13,7 @@ from toolkit.data.own_types import OwnTypes, together
 from toolkit.data.tables.to_arrow import arrow_schema, to_text
 from toolkit.errors import DataError, NoDocuments, errors_from
 from toolkit.ingest.ingest_config import Entry
-from toolkit.ingest.plan import InputFile, InputToIngest, listed_stats, makers
+from toolkit.ingest.plan import InputFile, PlannedInputs, listed_stats, makers
 from toolkit.ingest.reader import Input, Reader, Sample
 from toolkit.records.ingested import summary
 from toolkit.storage import freshness, json_files, paths, store_of
@@ -49,7 +49,7 @@ class InputTypes(msgspec.Struct, frozen=True):
                 json_files.save(path, stored_types)
 
 
-def types_of_inputs(works: Sequence[InputToIngest], dataset: Dataset) -> InputTypes:
+def types_of_inputs(works: PlannedInputs, dataset: Dataset) -> InputTypes:
     """Return the types of inputs' documents; nothing is written.
 
     They are those of an entry: of all its inputs, by the schemas of all or the first rows. Where nobody can list the
@@ -62,9 +62,8 @@ def types_of_inputs(works: Sequence[InputToIngest], dataset: Dataset) -> InputTy
     Raises:
         ConfigError: for a declared type that cannot be.
     """
-    entries = {id(work.entry): work.entry for work in works}
     result = InputTypes({}, {})
-    for number, entry in enumerate(entries.values()):
+    for number, entry in enumerate(work.entry for work in works.templates.values()):
         if type(entry.reader()).own_types is Reader.own_types:
             continue
         path = paths.join(dataset.bookkeeping, "types", f"{number}.json")
@@ -119,9 +118,7 @@ def is_stored(dataset: Dataset) -> bool:
     return any(paths.list_files(paths.join(dataset.bookkeeping, "types"), hidden=True))
 
 
-def after_ingest(
-    works: Sequence[InputToIngest], types: Mapping[int, OwnTypes | None], dataset: Dataset
-) -> OwnTypes | None:
+def after_ingest(works: PlannedInputs, types: Mapping[int, OwnTypes | None], dataset: Dataset) -> OwnTypes | None:
     """Return the types of all documents after an ingest of these inputs; None if one's are unknown.
 
     Args:
@@ -129,7 +126,7 @@ def after_ingest(
         types: Types of their documents, by the identity of the entry.
         dataset: Dataset that may have documents of other inputs, and of earlier ingests of these.
     """
-    results = [types.get(entry) for entry in dict.fromkeys(id(work.entry) for work in works)]
+    results = [types.get(entry) for entry in works.templates]
     if not any(results):
         return None
     maker = makers(works)

@@ -9,6 +9,7 @@ or grows changes its pack, or that and the next one, and none behind them. (Unle
 moves with the inputs before it, up to the next path that says so.) The idea is that of content-defined chunking.
 """
 
+import copy
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -186,14 +187,25 @@ class PlannedInputs(Sequence[InputToIngest]):
 
     Args:
         works: Inputs, alike but for the shard, its files, and what is of the entry.
+
+    Attributes:
+        templates: First input of each entry, by the identity of the entry.
     """
 
-    def __init__(self, works: Iterable[InputToIngest]) -> None:
-        self._templates: dict[int, InputToIngest] = {}
+    def __init__(self, works: Iterable[InputToIngest] = ()) -> None:
+        self.templates: dict[int, InputToIngest] = {}
         self._rows = PackedRows(tuple[int, list[InputFile], str])
         for work in works:
-            self._templates.setdefault(id(work.entry), work)
+            self.templates.setdefault(id(work.entry), work)
             self._rows.append((id(work.entry), work.files, work.shard))
+
+    def with_types(self, types: Mapping[int, OwnTypes | None]) -> "PlannedInputs":
+        """Return the inputs with types by the identity of the entry."""
+        result = copy.copy(self)
+        result.templates = {
+            number: msgspec.structs.replace(work, types=types.get(number)) for number, work in self.templates.items()
+        }
+        return result
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -212,7 +224,7 @@ class PlannedInputs(Sequence[InputToIngest]):
         return self if len(places) == len(self) else [self[i] for i in places]
 
     def _of(self, row: tuple[int, list[InputFile], str]) -> InputToIngest:
-        return msgspec.structs.replace(self._templates[row[0]], files=row[1], shard=row[2])
+        return msgspec.structs.replace(self.templates[row[0]], files=row[1], shard=row[2])
 
 
 class Selects(ConfigStruct):
@@ -239,9 +251,11 @@ def makers(works: Sequence[InputToIngest]) -> Callable[[str], InputToIngest | No
     No record is read, so the answer is the same before, while and after the input is ingested. A name that other
     settings gave it (with or without a number, of another compression) counts, too, unless it is that of another input.
     """
-    places = {work.shard: place for place, work in enumerate(works)}
+    places = dict[str, int]()
 
     def by_stem(stem: str, default: InputToIngest | None = None) -> InputToIngest | None:
+        if not places:  # which most commands need for no shard
+            places.update((work.shard, place) for place, work in enumerate(works))
         return works[places[stem]] if stem in places else default
 
     def maker(shard: str) -> InputToIngest | None:
@@ -262,7 +276,7 @@ def plan(
     overwrite: bool,
     absent: list[NothingThere] | None = None,
     selects: Selects | None = None,
-) -> Sequence[InputToIngest]:
+) -> PlannedInputs:
     """Return the work on each input file, or pack, sorted by shard.
 
     Args:

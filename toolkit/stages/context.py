@@ -66,7 +66,7 @@ class Context(Running):
     failed: set[str] = set()
     faults: list[str] = []
     written: Config | None = None
-    _inputs: tuple[Sequence[ingest_plan.InputToIngest], list[NothingThere]] | None = None
+    _inputs: tuple[ingest_plan.PlannedInputs, list[NothingThere]] | None = None
     _external: dict[str, list[external_sets.ExternalContent]] = {}
     _before: str = ""
 
@@ -196,7 +196,7 @@ class Context(Running):
         remakes = self.options.remakes
         return remakes == "all" and not self.in_part if log == record_logs.INPUTS else remakes != ""
 
-    def inputs(self, *, skip_missing: bool = False, asks_web: bool = True) -> Sequence[ingest_plan.InputToIngest]:
+    def inputs(self, *, skip_missing: bool = False, asks_web: bool = True) -> ingest_plan.PlannedInputs:
         """Return the inputs of the section ``ingest:``, sorted by shard; they are listed once.
 
         Args:
@@ -211,7 +211,7 @@ class Context(Running):
             self.section(INPUTS)  # or else there is none, which is an error
             entries, absent = self.entries, list[NothingThere]()
             if not asks_web and any(map(ingest_plan.is_on_the_web, entries)):
-                return []
+                return ingest_plan.PlannedInputs()
             limit, overwrite = self.config.max_document_bytes, self.options.overwrite
             selects = ingest_plan.Selects(write=self._writes, processes=self.cores)
             planned = ingest_plan.plan(
@@ -234,9 +234,10 @@ class Context(Running):
         Raises:
             ConfigError: for a declared type that cannot be.
         """
-        types = self.own_types.by_entry
-        typed = (msgspec.structs.replace(work, types=types.get(id(work.entry))) for work in works)
-        return ingest_plan.PlannedInputs(typed) if any(types.values()) else works
+        types, planned = self.own_types.by_entry, ingest_plan.PlannedInputs
+        if not any(types.values()):
+            return works
+        return (works if isinstance(works, planned) else planned(works)).with_types(types)
 
     @cached_property
     def own_types(self) -> input_types.InputTypes:
