@@ -152,6 +152,7 @@ def test_one_pass_finds_only_what_is_as_it_was_recorded(
     finished = sets.FinishedShards(dataset)
     names = ["", "noise-0", "other-0", "shape-0"]
     assert [name for name in names if not finished.content(name, SHARD)] == lost
+    assert bool(finished.all_of(names[1:])(SHARD)) == (not lost)
     assert lost[3:] or all(finished.content(name, "b.jsonl.gz") for name in names)
     assert not any(finished.content(name, "c.jsonl.gz") for name in names)
 
@@ -163,6 +164,11 @@ def test_one_pass_compares_settings_and_what_was_read(several: Project) -> None:
     assert finished.content("noise-0", SHARD, record.settings, ["shape-0"]) == record.output.content
     assert finished.content("noise-0", SHARD, {}, ["shape-0"]) is None
     assert finished.content("noise-0", SHARD, record.settings, []) is None
+    assert [bool(finished.numbers(*args)) for args in ((record.settings, ["shape-0"]), ({}, ["shape-0"]))] == [
+        True,
+        False,
+    ]
+    assert not finished.numbers(record.settings, [])
     several.config["tag"]["noise-0"]["when"] = "line_shape.lines > 1"
     several("status").fails(1)
     several("tag").fails(2, "when:")

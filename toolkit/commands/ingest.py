@@ -529,8 +529,10 @@ def _ingest(
     with ahead.lease(context):
         if not ahead.deletes:
             with context.dataset.listing_cache(ingest_config.set_schemas(context.entries)):
-                outcome_of = partial(ingesting.cached_outcome, inputs=FinishedInputs(context.dataset))
-                todo, finished = skip_finished(works, outcome_of, failed_tasks, attrgetter("size"), summary.add)
+                quick = partial(ingesting.finished_outcome, inputs=FinishedInputs(context.dataset))
+                todo, finished = skip_finished(
+                    works, ingesting.cached_outcome, failed_tasks, attrgetter("size"), summary.add, quick
+                )
         tasks = [Task(task_name(work), ahead.of(work), key=work.key) for work in todo]
         is_near = [store_of(work.path).can_list for work in todo]
         near = [replace(task, size=task.payload.input.size) for task in compress(tasks, is_near)]
@@ -586,11 +588,12 @@ def _progress(look: Look) -> Iterator[Progress]:
 
     def cause(work: ingest_plan.InputToIngest) -> str:
         try:
-            return ingest_records.why_not_done(work, begun, finished)
+            return ingest_records.why_not_done(work, begun)
         except Unreadable as error:
             return str(error)
 
-    causes = {work.key: why for work, why in results_of(cause, works)}
+    reasons = results_of(cause, works, lambda work: "" if finished.get(work) else None)
+    causes = {work.key: why for work, why in reasons}
     if left := [work for work in works[: context.options.limit] if causes[work.key]]:
         try:
             ahead = plan_per_shard(context, writes=False)

@@ -146,11 +146,13 @@ def run(context: Context, options: Options, tagged: Collection[str] = ()) -> Out
         schema_check.prepare(plan, dataset, overwrite=options.overwrite, accept_code=accepted, write=True)
         with dataset.listing_cache(tagging.sets_of(plan)):
             sizes = dataset.sizes()
+            outcome_of = tagging.finished_shards(whole)
             todo, finished = skip_finished(
                 works,
                 tagging.as_it_was,
                 failure_records,
                 lambda work: sizes.get(work.shard),
+                quick=lambda work: outcome_of(work.shard),
             )
             tasks = shard_tasks(todo, sizes=sizes)
             sizes.clear()
@@ -315,7 +317,9 @@ def progress(look: Look, command: str, plan: Plan | None = None) -> Iterator[Pro
     def todo(shard: str) -> list[str]:
         return tagging.outdated(msgspec.structs.replace(whole, shard=shard), ShardSets.now(dataset, shard))
 
-    unfinished = {shard: sets for shard, sets in results_of(todo, shards) if sets}
+    outcome_of = tagging.finished_shards(whole)
+    listed = results_of(todo, shards, lambda shard: [] if outcome_of(shard) else None)
+    unfinished = {shard: sets for shard, sets in listed if sets}
     removed = sorted(look.deleted.keys() - {*shards}) if look.deleted else []
     worked = work_done(plan, dataset, [*shards, *removed] if removed else shards)
     for name in plan.sets:

@@ -244,16 +244,13 @@ class FinishedInputs:
         return self._fits[place][0]
 
 
-def why_not_done(work: InputToIngest, begun: Container[str], finished: FinishedInputs) -> str:
+def why_not_done(work: InputToIngest, begun: Container[str]) -> str:
     """Return why an input must be ingested; empty if it need not.
 
     Args:
         work: the input.
         begun: keys of inputs with an attempt that did not end.
-        finished: Inputs that are up to date.
     """
-    if finished.get(work):
-        return ""
     record, damaged = ingested.load_told(work.dataset, work.key)
     stats = listed_stats(work.files)
     state = input_state(work, record, stats, begun=work.key in begun)

@@ -103,21 +103,28 @@ def sweep_downloads(works: Iterable[InputToIngest], dataset: Dataset) -> None:
     sweep(_downloads(dataset), (keep.name for keep in map(_keep, works) if keep))
 
 
-def cached_outcome(work: InputToIngest, inputs: FinishedInputs) -> IngestedInput | None:
+def finished_outcome(work: InputToIngest, inputs: FinishedInputs) -> IngestedInput | None:
+    """Return the outcome of an input among the finished ones; None for any other."""
+    item = inputs.get(work) if _is_listed(work) else None
+    if item is None or (item.entry, item.max_rejected) != (work.entry.name, work.entry.settings().max_rejected):
+        return None
+    return IngestedInput(shards=sorted(item.shards), skipped=True, documents=item.rows, counts=item.counts)
+
+
+def cached_outcome(work: InputToIngest) -> IngestedInput | None:
     """Return the outcome of an up-to-date input, by record and listings.
 
     That is none of which an attempt has not ended.
     """
-    if not store_of(work.path).can_list or _keep(work):
-        return None
-    entry = work.entry.name, work.entry.settings().max_rejected
-    if (item := inputs.get(work)) and (item.entry, item.max_rejected) == entry:
-        return IngestedInput(shards=sorted(item.shards), skipped=True, documents=item.rows, counts=item.counts)
-    record = ingested.load(work.dataset, work.key)
+    record = ingested.load(work.dataset, work.key) if _is_listed(work) else None
     if record is None or as_of_now(work, record) is not record:
         return None
     is_done = input_state(work, record, listed_stats(work.files), quick=True).is_done
     return outcome_of(record, skipped=True) if is_done else None
+
+
+def _is_listed(work: InputToIngest) -> bool:
+    return store_of(work.path).can_list and not _keep(work)
 
 
 def ingest_input(

@@ -355,6 +355,25 @@ class FinishedShards:
                 return None
         return item and item[0]
 
+    def all_of(self, set_names: Iterable[str]) -> Callable[[str], list[tuple[str, int]] | None]:
+        """Return a function from shards to items of documents and sets.
+
+        It returns None unless all of them are up to date.
+        """
+        columns = [self._find(name) for name in ("", *set_names)]
+        listed = [column for column in columns if column]
+
+        def items(shard: str) -> list[tuple[str, int]] | None:
+            results = [item for column in listed if (item := column.get(shard))]
+            return results if len(results) == len(columns) else None
+
+        return items
+
+    def numbers(self, settings: Mapping[str, Any], reads: Iterable[str]) -> set[int]:
+        """Return the numbers of these settings with just these sets read."""
+        pair = settings, {*reads}
+        return {number for number, made_with in enumerate(self._made_with) if made_with == pair}
+
     def _find(self, set_name: str) -> PackedMap[tuple[str, int]] | None:
         dataset = self._dataset
         listed = listed_stat(join(dataset.attributes, set_name) if set_name else dataset.documents)

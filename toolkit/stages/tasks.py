@@ -59,6 +59,7 @@ def skip_finished(
     failed: FailureRecords,
     size_of: Callable[[W], int | None],
     note: Callable[[W, OutcomeT], object] = lambda work, outcome: None,
+    quick: Callable[[W], OutcomeT | None] = lambda work: None,
 ) -> tuple[list[W], grouped.Finished]:
     """Return the unfinished works of a step; count the others, and forget their failures.
 
@@ -68,9 +69,10 @@ def skip_finished(
         failed: Record of failures.
         size_of: Function that returns the stored bytes of an input.
         note: Function to call with finished work and its outcome.
+        quick: Argument of `toolkit.storage.threads.batches_of`.
     """
     former, rest, finished, mended = failed.keys(), list[W](), grouped.Finished(), list[str]()
-    for work, outcome in threads.results_of(outcome_of, works):
+    for work, outcome in threads.results_of(outcome_of, works, quick):
         if outcome is None:
             rest.append(work)
             continue

@@ -92,13 +92,29 @@ def for_each(function: Callable[[T], R], things: Iterable[T], *, always: bool = 
     return [results[number] for number in range(len(listed))]
 
 
-def batches_of(function: Callable[[T], R], things: Iterable[T], size: int = BATCH) -> Iterator[list[tuple[T, R]]]:
-    """Yield items with their results, in order, so many at a time; they are computed as by `for_each`."""
+def batches_of(
+    function: Callable[[T], R],
+    things: Iterable[T],
+    size: int = BATCH,
+    quick: Callable[[T], R | None] = lambda thing: None,
+) -> Iterator[list[tuple[T, R]]]:
+    """Yield items with their results, in order, so many at a time; they are computed as by `for_each`.
+
+    Args:
+        function: Argument of `for_each`.
+        things: Items, in order.
+        size: Number of items at a time.
+        quick: Function that returns the same result without a request; None if it cannot. It runs in no thread.
+    """
     rest = iter(things)
     while batch := [*islice(rest, size)]:
-        yield [*zip(batch, for_each(function, batch), strict=True)]
+        results = [quick(thing) for thing in batch]
+        slow = iter(for_each(function, [thing for thing, result in zip(batch, results, strict=True) if result is None]))
+        yield [(thing, next(slow) if result is None else result) for thing, result in zip(batch, results, strict=True)]
 
 
-def results_of(function: Callable[[T], R], things: Iterable[T]) -> Iterator[tuple[T, R]]:
-    """Yield items with their results, in order, computed in batches."""
-    return chain.from_iterable(batches_of(function, things))
+def results_of(
+    function: Callable[[T], R], things: Iterable[T], quick: Callable[[T], R | None] = lambda thing: None
+) -> Iterator[tuple[T, R]]:
+    """Yield items with their results, in order, computed in batches; arguments as of `batches_of`."""
+    return chain.from_iterable(batches_of(function, things, quick=quick))

@@ -5,7 +5,7 @@ documents/X ──blocks of rows──> Batch of Documents ──> taggers, in t
 attributes/<other set>/X ──rows────┘  only for sets that are read and are already there
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, nullcontext
 from functools import partial
 from types import TracebackType
@@ -88,6 +88,24 @@ def _reads_of(plan: Plan) -> dict[str, set[str]]:
 def sets_of(plan: Plan) -> set[str]:
     """Return the sets of a plan, written or read."""
     return {*plan.sets, *(r.set for step in build(plan) for r in step.references)}
+
+
+def finished_shards(work: ShardToTag) -> Callable[[str], ShardDone | None]:
+    """Return a function from a shard to its outcome.
+
+    It returns None unless all sets of the plan are up to date by listings alone, with the settings of this work.
+    """
+    finished, reads = sets.finished_shards(work.dataset), _reads_of(work.plan)
+    items_of = finished.all_of(reads)
+    accepted = [finished.numbers(work.settings[name], names) for name, names in reads.items()]
+
+    def outcome(shard: str) -> ShardDone | None:
+        items = items_of(shard)
+        if items is None or any(item[1] not in numbers for item, numbers in zip(items[1:], accepted, strict=True)):
+            return None
+        return ShardDone(shard=shard, documents=items[0][1])
+
+    return outcome
 
 
 def as_it_was(work: ShardToTag) -> ShardDone | None:
