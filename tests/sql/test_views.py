@@ -351,3 +351,18 @@ def test_a_format_that_reads_its_files_in_its_own_way_is_asked_for_documents(tmp
 
     assert texts("Loud") == ["A", "B"]
     assert texts("Quiet") == []
+
+
+def test_attributes_that_a_format_does_not_give_back_are_not_shown_as_null(project: Project) -> None:
+    """Parquet has the attributes of the mix in a column of JSON, which its reader of documents leaves out."""
+    write_rows(project.documents / "x.jsonl", [document("1", "a")])
+    write_rows(project.attributes / "a-0" / "x.jsonl", [attributes("1", {"n": 1})])
+    project.config["mix"] = {
+        "attributes": ["a-0"],
+        "output": {"format": "parquet", "path": str(project.out), "attributes": True},
+    }
+    project.ok("mix")
+    assert "n" not in project.run("sql", "SELECT * FROM output", project.out, "--json").succeeds().json["rows"][0]
+    project.run("sql", "SELECT n FROM output", project.out).fails(2, '"n" not found')
+    project.run("stats", project.out, "--by", "n").fails(2, "expected an attribute, got 'n'")
+    project.run("stats", project.out, "--attribute", "all").succeeds()

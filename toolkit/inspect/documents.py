@@ -44,9 +44,14 @@ def names_in_file(writer: Writer | None, merged: Mapping[str, Any]) -> dict[str,
 
 
 def types_of(writer: Writer | None, merged: Mapping[str, Any]) -> dict[str, Type]:
-    """Return the types of the values in a file, by name; the arguments are those of `names_in_file`."""
+    """Return the types of the values in a file, by name; the arguments are those of `names_in_file`.
+
+    A format that reads its files by its own code gives the documents, and the label alone.
+    """
     declared = writer.READING.types if writer else {}
     results = {name: schema.from_annotation(annotation, name) for name, annotation in declared.items()}
+    if writer and not writer.has_json_lines():
+        return {name: type_ for name, type_ in results.items() if name == "label"}
     return results | {key: schema.from_json(type_) for key, type_ in merged.items()}
 
 
