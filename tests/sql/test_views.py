@@ -366,3 +366,9 @@ def test_attributes_that_a_format_does_not_give_back_are_not_shown_as_null(proje
     project.run("sql", "SELECT n FROM output", project.out).fails(2, '"n" not found')
     project.run("stats", project.out, "--by", "n").fails(2, "expected an attribute, got 'n'")
     project.run("stats", project.out, "--attribute", "all").succeeds()
+
+
+def test_an_integer_that_sql_has_no_type_for_is_an_error_that_says_so(project: Project) -> None:
+    write_rows(project.documents / "x.jsonl", [document("1", "a")])
+    write_rows(project.attributes / "a-0" / "x.jsonl", [attributes("1", {"n": 2**64 - 1})])
+    project.run("sql", "SELECT max(n) FROM joined", project.data).fails(1, "18446744073709551615; an `int` has 64 bits")

@@ -261,6 +261,7 @@ def _is_interrupt(error: BaseException) -> bool:
 
 _PLACE = re.compile(r"\n\s*LINE (\d+): (.*)\n( *)\^", re.DOTALL)
 _UNKNOWN = re.compile(r"Table with name (.+?) does not exist!", re.DOTALL)
+_TOO_LARGE = re.compile(r"Failed to cast value to numerical: -?\d{19,}$")
 _OF_DATA = ("Out of Memory", "IO Error", "Conversion", "Invalid Input", "Out of Range", "Interrupt", "INTERNAL")
 
 
@@ -292,6 +293,8 @@ def query_error(text: str, sql: str, views: Sequence[str]) -> ToolkitError:
         hint = f" {near[2:]}" if near else f" there are: {', '.join(views)}"
     elif "file system operations are disabled" in message or "external extensions" in message:
         hint = "; a query can only read the views; `--output FILE` writes its result"
+    elif _TOO_LARGE.search(message):
+        hint = "; an `int` has 64 bits with a sign in SQL; larger ones can be a `str`"
     else:
         hint = "; give it more with `--memory`" if message.startswith("Out of Memory") else ""
     is_usage = place or not message.startswith(_OF_DATA) or "has been locked" in message
