@@ -86,14 +86,23 @@ def test_a_class_that_is_no_tagger_is_refused(plugin: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [("def", "SyntaxError"), ("import no_such_module_anywhere", "ModuleNotFoundError"), ("1 / 0", "ZeroDivisionError")],
+    ("text", "line", "message"),
+    [
+        ("def", "", r"SyntaxError: .* \(broken\.py, line 1\)"),
+        ("import no_such_module_anywhere", ":1", "ModuleNotFoundError"),
+        ("import json\ndef f():\n    json.loads('')\nf()", ":3", "JSONDecodeError"),
+        (
+            "from dataclasses import *\nfrom toolkit import Tagger\n@dataclass\nclass A(Tagger):\n    a: int = 1",
+            ":3",
+            "AttributeError: readonly",
+        ),
+    ],
 )
-def test_a_broken_file_is_an_error_each_time_it_is_tried(text: str, message: str, tmp_path: Path) -> None:
+def test_a_broken_file_is_an_error_each_time_it_is_tried(text: str, line: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "broken.py"
     path.write_text(text)
     for _ in range(2):
-        with pytest.raises(ConfigError, match=rf"broken\.py: expected a module that can be imported, got {message}"):
+        with pytest.raises(ConfigError, match=rf"broken\.py{line}: expected a module .* imported, got {message}"):
             TAGGERS.find(f"{path}:Thing")
     path.write_text(PLUGIN)
     assert TAGGERS.find(f"{path}:Vowels").__name__ == "Vowels", "mended"

@@ -17,6 +17,7 @@ import os
 import pkgutil
 import re
 import sys
+import traceback
 from collections.abc import Callable
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -206,8 +207,10 @@ def _module_of_file(path: str) -> ModuleType:
         del sys.modules[name]
         if not isinstance(error, Exception | SystemExit):
             raise
+        lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == absolute]
+        place = f"{path}:{lines[-1]}" if lines else path
         raise ConfigError(
-            f"{path}: expected a module that can be imported, got {type(error).__name__}: {error}"
+            f"{place}: expected a module that can be imported, got {type(error).__name__}: {error}"
         ) from None
     return module
 
