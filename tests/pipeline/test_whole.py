@@ -243,6 +243,14 @@ class Disagrees(Batched):
         raise DataError("expected fewer documents, got many")
 
 
+class Careless(Writer):
+    """Errors of its own, and a label that is none."""
+
+    def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
+        number = {"one": 1, "none": None}[document.text]
+        return [("all" if number else None, b"{}\n")]  # type: ignore[list-item]
+
+
 def mixed(project: Project, writer: type[Writer], *texts: str) -> str:
     """Mix some documents, of which those without text are an error of a rule; return what is said."""
     rows = [document(str(i), text, metadata={"n": None if text == "rule" else 1}) for i, text in enumerate(texts)]
@@ -264,6 +272,8 @@ def mixed(project: Project, writer: type[Writer], *texts: str) -> str:
         (Batched, ["a", "rule", "bad one"], "a.jsonl.gz:2: rule "),
         (Short, ["a", "b"], "a.jsonl.gz: expected 2 results of encode_batch, got 1"),
         (Disagrees, ["a", "b"], "a.jsonl.gz: expected fewer documents, got many"),
+        (Careless, ["one", "two", "none"], "a.jsonl.gz:2: format Careless failed: KeyError: 'two' (document '1')"),
+        (Careless, ["one", "none"], "a.jsonl.gz:2: expected a text of the writer as the label, got None"),
     ],
 )
 def test_the_first_document_that_is_wrong_is_named(

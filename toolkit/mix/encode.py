@@ -12,7 +12,7 @@ from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.documents import Document
 from toolkit.data.in_place import GappedRow
 from toolkit.data.row_index import identity_record
-from toolkit.errors import DataError
+from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.mix.bindings import Binding, ShardToMix, metadata_fields, needed, recomputed
 from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, at_document, columns_of, merged
 from toolkit.mix.orphans import Copies, Fates
@@ -302,11 +302,7 @@ class Encoder:
                 documents, columns = fresh.batch, fresh.columns
             else:
                 columns = {option: column.take(rows) for option, column in fresh.columns.items()}
-        batch = MixedBatch(documents, mixed, columns)
-        try:
-            result = self.writer.encode_batch(batch)
-        except DataError as error:
-            raise self._named(error, documents_kept) from None
+        result = self._of_writer(MixedBatch(documents, mixed, columns), documents_kept)
         gapped = [i for i, document in enumerate(documents) if isinstance(document.row, GappedRow)]
         if gapped:
             result = self._filled(documents, result, gapped)
@@ -343,6 +339,16 @@ class Encoder:
         numbered = {COPY: msgspec.Raw(b"%d" % number)} if self.writer.FIELDS else {}
         return msgspec.structs.replace(mixed, fields={**mixed.fields, **numbered}, copy=number)
 
+    def _of_writer(self, batch: MixedBatch, documents_kept: list["_DocumentToEncode"]) -> Sequence[Pieces]:
+        try:
+            return self.writer.encode_batch(batch)
+        except DataError as error:
+            raise self._named(error, documents_kept) from None
+        except (ConfigError, Unreadable):
+            raise
+        except Exception as error:  # of the writer's own code
+            raise self._named(self._failed(error), documents_kept) from error
+
     def _named(self, error: DataError, documents_kept: list["_DocumentToEncode"]) -> DataError:
         """Return the error of a batch as of its first faulty document."""
         for item in documents_kept:
@@ -350,7 +356,12 @@ class Encoder:
                 list(self.writer.encode(item.document, item.mixed))
             except DataError as fault:
                 return self._at(item.joint, fault)
+            except Exception as own:
+                return self._at(item.joint, self._failed(own))
         return DataError(error.message, path=error.path or self.work.path)
+
+    def _failed(self, error: Exception) -> DataError:
+        return DataError(f"format {type(self.writer).__name__} failed: {type(error).__name__}: {error}")
 
     def _at(self, joint: Joint, error: DataError) -> DataError:
         return at_document(error, self.work, joint[1], joint[0].id)
@@ -484,6 +495,8 @@ def _checked(label: str, data: bytes) -> tuple[str, bytes]:
     """Return a piece of the writer with a safe label and bytes. No label leads out of the output."""
     if not isinstance(data, bytes) or not data.endswith(b"\n"):
         raise DataError(f"expected bytes of the writer that end in a line feed, got {data[-40:]!r}")
+    if not isinstance(label, str):
+        raise DataError(f"expected a text of the writer as the label, got {label!r}")
     return check_folder(label), data
 
 
