@@ -6,7 +6,6 @@ each line is a gzip member (or zstd frame) of its own, the pairs are those of th
 """
 
 import pickle
-import pickletools
 import struct
 from array import array
 from collections.abc import Iterable, Iterator
@@ -138,6 +137,8 @@ def pairs_in(stream: IO[bytes], path: str) -> Iterator[tuple[int, int]]:
     Raises:
         DataError: if there are others, or it is damaged; the pairs before that have been given.
     """
+    import pickletools  # a hundredth of the start of each command
+
     expected = "expected a pickled list of pairs of numbers, as Modalities writes it, got"
     stack, frame = _Stack(), 0
     try:
