@@ -124,7 +124,7 @@ class MlFilter(Writer):
         results += [] if self.dump else ["metadata.corpus"]
         reserved = {*_Metadata.__struct_fields__, "warc_headers"}
         own = (path for path in fields if path.startswith("metadata.") and path.split(".")[1] not in reserved)
-        return [*results, self.language, *(own if self.others else ())]
+        return [*results, *Writer.own_fields([self.language]), *(own if self.others else ())]
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         own = document.metadata

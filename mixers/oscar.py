@@ -162,7 +162,9 @@ class Oscar(Writer):
         results = ["text", "metadata.warc_headers"]
         if "metadata.warc_headers" not in fields:
             results += self.warc_headers.values()
-        return [*results, *(f"{self.identification}.{name}" for name in ("label", "prob"))]
+        paths = [f"{self.identification}.{name}" for name in ("label", "prob")]
+        paths += [self.sentence_identifications, *(getattr(self, option) or "" for option in _TYPES)]
+        return [*results, *Writer.own_fields(paths)]
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
         sentences: list[Prediction | None] = mixed.values["sentence_identifications"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mixers.ml_filter import MlFilter
 from tests.marks import slow
 from tests.pipeline.conftest import Project, document, read_rows, write_rows
 from toolkit.data import row_index
@@ -337,6 +338,29 @@ def test_oscar_carries_the_headers_of_records_and_what_is_mapped(pipeline: Proje
     pipeline.config["mix"]["output"] = {"format": "oscar", "path": str(pipeline.root / "other-out")}
     found = pipeline.ok("run", "--json").json["mix"]["not_carried"]
     assert found == {"id": 43, "source": 43}
+
+
+def test_fields_that_options_take_are_carried_and_those_with_names_of_attributes_are_not(project: Project) -> None:
+    of, lines = {"label": "de", "prob": 0.5}, [{"label": "de", "prob": 0.5}]
+    row = document("1", "Text.", of=of, language=of, metadata={"lines": lines, "line_language": lines})
+    write_rows(project.documents / "a.jsonl.gz", [row])
+    project.config["mix"] = {
+        "rules": [
+            {"drop": "document.of is None", "name": "x"},
+            {"drop": "label is None", "name": "y"},
+            {"drop": "metadata.lines is None", "name": "z"},
+        ],
+        "output": {
+            "format": "oscar",
+            "path": str(project.out),
+            "identification": "document.of",
+            "sentence_identifications": "metadata.lines",
+        },
+    }
+    found = project.ok("mix", "--json").json["not_carried"]
+    assert {*found} == {"id", "source", "language.label", "language.prob", "metadata.line_language"}
+    assert "lang" in MlFilter(language="document.lang").carries(["lang"])
+    assert "language" not in MlFilter().carries(["language"])
 
 
 def test_keys_that_are_data_are_one_field(project: Project) -> None:

@@ -445,6 +445,11 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
         return expression_of_label(path)
 
     @staticmethod
+    def own_fields(paths: Iterable[str]) -> list[str]:
+        """Return the fields of documents among paths of attributes, for `carries`."""
+        return [path.removeprefix("document.") for path in paths if path.startswith(("metadata.", "document."))]
+
+    @staticmethod
     def check_label(label: str) -> str:
         """Return the label, if it cannot lead out of the output folder; raise DataError otherwise."""
         return check_label(label)
