@@ -152,7 +152,7 @@ def remarks(effects: "MixSummary | Manifest", unmatched: Mapping[str, list[str]]
         entries = unmatched.get(count.rule, [])[:ENTRIES_SHOWN]
         lines.append(f"\n{count.rule}: {count.matched:,} of {count.entries:,} entries matched")
         if missing and path:
-            lines[-1] += f"; the {missing:,} others are listed in {path}"
+            lines[-1] += f"; {missing:,} did not: see {path}"
         elif missing:
             lines[-1] += f"; {missing:,} did not" + (":" if entries else "")
         lines += [f"  {excerpts.escaped(entry)}" for entry in entries]
