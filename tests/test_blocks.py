@@ -20,7 +20,7 @@ import yaml
 
 from tests import pages, worlds
 from tests.conftest import ROOT, Run
-from toolkit import cli, command_line
+from toolkit import cli, command_options
 
 IMPORTED = re.compile(r"^(?:from|import) (\w+)", re.MULTILINE)
 NAMED = re.compile(r"# ([\w.-]+\.yaml)\n")
@@ -106,7 +106,7 @@ def _understood(command: str) -> None:
             if given[0] == "-c":  # as Dolma has it
                 given = [given[2], *given[:2], *given[3:]]
             if given != ["--help"]:
-                command_line.parse(given[0], [each for each in given[1:] if each != "…"], "toolkit")
+                command_options.parse(given[0], [each for each in given[1:] if each != "…"], "toolkit")
 
 
 def test_the_command_line_understands_every_command() -> None:

@@ -14,7 +14,7 @@ import yaml
 
 from tests import pages, sizes
 from tests.conftest import Ran, Run
-from toolkit import cli, command_line, reference
+from toolkit import cli, command_options, reference
 from toolkit.config import settings
 from toolkit.data.dataset import Dataset
 from toolkit.ingest.ingest_config import Common
@@ -117,7 +117,7 @@ def test_the_readme_shows_what_happens(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_every_command_is_described() -> None:
-    assert [n for n in command_line.names() if f"\n## toolkit {n}\n" not in REFERENCE["commands.md"]] == []
+    assert [n for n in command_options.names() if f"\n## toolkit {n}\n" not in REFERENCE["commands.md"]] == []
 
 
 def test_every_tagger_is_described() -> None:

@@ -157,7 +157,7 @@ HEAVY = [
 
 
 @pytest.mark.parametrize(
-    "statement", ["import toolkit", "from toolkit.command_line import parser; parser().format_help()"]
+    "statement", ["import toolkit", "from toolkit.command_options import parser; parser().format_help()"]
 )
 def test_importing_the_toolkit_imports_nothing_heavy(statement: str) -> None:
     code = f"import sys; {statement}; print([name for name in {HEAVY!r} if name in sys.modules])"
@@ -172,7 +172,7 @@ def test_what_commands_import_needs_no_numpy() -> None:
 
 NAMING = {
     "toolkit": "has the commands as functions",
-    "toolkit.command_line": "lists the commands by group, for help",
+    "toolkit.command_options": "lists the commands by group, for help",
     "toolkit.one_pass": "composes the stages of one pass",
     "toolkit.records.set_declaration": "tells which command makes a set again, for messages",
     "toolkit.records.sets": "tells which command makes a set, for messages",

@@ -23,7 +23,7 @@ REASONS = {
     "toolkit/text/kernels/compiling.py _source_of": "source of an installed module",
     "toolkit/text/languages/spacy_words.py _table": "an installed file",
     "toolkit/plugins.py _modules_of": "installed modules",
-    "toolkit/command_line.py _files": "installed modules",
+    "toolkit/command_options.py _files": "installed modules",
 }
 """What may be kept in a process: each is the same for all commands in it."""
 

@@ -88,7 +88,7 @@ _RENAMED = {
     "dry_run": "toolkit.mix(…, dry_run=True)",
     "AlignmentError": "toolkit.DataError",
     "missing_extra": "toolkit.require_extra",
-    **{name: f"toolkit.api.rows.{name}" for name in ("Row", "Rows")},
+    **{name: f"toolkit.api.dataset.{name}" for name in ("Row", "Rows")},
     **{name: f"toolkit.Writer.{name}" for name in ("check_label", "label_of", "merge_fields")},
     **{name: f"toolkit.text.{name}" for name in (
         "Column", "arrow_array", "arrow_rows", "arrow_schema", "entries", "explain_bad_row", "for_language", "host_of",

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import NoReturn
 
-from toolkit import bootstrap, command_line, distribution, interrupts
-from toolkit.command_line import Options
+from toolkit import bootstrap, command_options, distribution, interrupts
+from toolkit.command_options import Options
 from toolkit.errors import ToolkitError, advice, did_you_mean, indented
 from toolkit.execution import processes
 from toolkit.session import Session
@@ -34,11 +34,11 @@ def _main(arguments: Sequence[str] | None, prog: str) -> int:
     if pointer := _dolma(words):
         print(f"error: {pointer}", file=sys.stderr)
         return 2
-    if not words or words[0] not in command_line.names():
+    if not words or words[0] not in command_options.names():
         return _without_command(words, prog)
     debug = "--debug" in words
     try:
-        options = command_line.parse(words[0], words[1:], prog)
+        options = command_options.parse(words[0], words[1:], prog)
         debug = options.debug
         return _run(options)
     except KeyboardInterrupt as error:
@@ -72,7 +72,7 @@ def _command_first(arguments: list[str]) -> list[str]:
     words = [
         i for i, word in enumerate(arguments) if not word.startswith("-") and arguments[i - 1] not in ("-c", "--config")
     ]
-    at = next((i for i in words if arguments[i] in command_line.names()), words[0] if words else 0)
+    at = next((i for i in words if arguments[i] in command_options.names()), words[0] if words else 0)
     return [arguments[at], *arguments[:at], *arguments[at + 1 :]]
 
 
@@ -80,7 +80,7 @@ def _dolma(arguments: Sequence[str]) -> str | None:
     """Return a hint for a command line of Dolma's, else None."""
     if not arguments or arguments[0].startswith("-"):
         return None
-    if arguments[0] in command_line.names() and not any(item.startswith("--") for item in arguments):
+    if arguments[0] in command_options.names() and not any(item.startswith("--") for item in arguments):
         return None
     from toolkit.interop.dolma import of_arguments
 
@@ -93,11 +93,11 @@ def _without_command(arguments: Sequence[str], prog: str) -> int:
         _tell(f"error: expected a command, got the configuration {word}; write {prog} run -c {word}")
         return 2
     if not word.startswith("-"):
-        hint = did_you_mean(word, command_line.names()) or f"; there are: {', '.join(command_line.names())}"
+        hint = did_you_mean(word, command_options.names()) or f"; there are: {', '.join(command_options.names())}"
         hint = "; the head of a dataset card has the features: run `toolkit card`" if word == "features" else hint
         _tell(f"error: expected a command, got {word!r}{hint}; `{prog} --help` says what each does")
         return 2
-    top = command_line.parser(prog)
+    top = command_options.parser(prog)
     if top.parse_args(arguments).version:
         print(distribution.VERSION)
         return 0

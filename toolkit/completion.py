@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from toolkit import command_line
+from toolkit import command_options
 from toolkit.errors import ToolkitError
 
 Completer = Callable[..., list[str]]
@@ -23,25 +23,25 @@ def answer() -> NoReturn:
     except ImportError:
         sys.exit(1)
     requested = next(
-        (word for word in os.environ.get("COMP_LINE", "").split()[1:2] if word in command_line.names()), None
+        (word for word in os.environ.get("COMP_LINE", "").split()[1:2] if word in command_options.names()), None
     )
 
     def fill(name: str, command: argparse.ArgumentParser) -> None:
         if name == requested:  # the others need not be imported
-            for argument in command_line.arguments(command_line.find(name).Options):
-                vars(command_line.add(command, argument))["completer"] = _completer(argument)
+            for argument in command_options.arguments(command_options.find(name).Options):
+                vars(command_options.add(command, argument))["completer"] = _completer(argument)
 
-    argcomplete.autocomplete(command_line.parser(fill=fill))
+    argcomplete.autocomplete(command_options.parser(fill=fill))
     sys.exit(1)
 
 
-def _completer(argument: command_line.Argument) -> Completer | None:
+def _completer(argument: command_options.Argument) -> Completer | None:
     """Return the completer of an argument; None for choices, or files."""
     if argument.field == "config":
         return _configurations
     if argument.spec.metavar == "SET":
         return _sets
-    if isinstance(argument.spec, command_line.Words):
+    if isinstance(argument.spec, command_options.Words):
         kinds = [_WORDS[kind] for kind in argument.spec.metavar.split(" | ") if kind in _WORDS]
         return lambda prefix, **options: [word for kind in kinds for word in kind(prefix, **options)]
     return None

@@ -41,7 +41,7 @@ from toolkit.execution.executors import Failure, Report, Result, Task, failure_o
 from toolkit.ingest import inputs, plan, run
 from toolkit.ingest.attempts import BatchedIngest
 from toolkit.ingest.run import DocumentBatch, IngestedInput
-from toolkit.mix import intermediates, publish
+from toolkit.mix import intermediates, publication
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.encode import Encoded, Encoder
 from toolkit.mix.intermediates import HELD, StageOutput
@@ -53,9 +53,8 @@ from toolkit.storage.freshness import state
 from toolkit.storage.paths import remove_with_folders
 from toolkit.storage.record_log import Group
 from toolkit.tag import run as tagging
-from toolkit.tag.execution import BatchValues, values_of
 from toolkit.tag.plan import Plan, build
-from toolkit.tag.run import AttributesOutput, ShardToTag
+from toolkit.tag.run import AttributesOutput, BatchValues, ShardToTag, values_of
 from toolkit.text.batch import Batch
 
 if TYPE_CHECKING:
@@ -420,7 +419,7 @@ def _report_nothing(documents: int, size: int) -> None:
 
 
 def in_mix(
-    work: InputToPass, record: ingested.InputRecord, published: publish.Published | None = None
+    work: InputToPass, record: ingested.InputRecord, published: publication.Published | None = None
 ) -> dict[str, bool] | None:
     """Return True for each published shard of an input, by key; None if a part is missing."""
     result = {}

@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
-from toolkit import command_line
+from toolkit import command_options
 from toolkit.align.align_config import Common as AlignedSet
-from toolkit.command_line import Argument, arguments
+from toolkit.command_options import Argument, arguments
 from toolkit.config import docstrings, recipes, settings
 from toolkit.data.schema import SPANS
 from toolkit.describe.about import About
@@ -100,22 +100,22 @@ def write(folder: Path = FOLDER) -> None:
 
 
 def _commands() -> list[str]:
-    top = command_line.parser()
+    top = command_options.parser()
     lines = ["# Commands", "", "This page lists every command with its arguments.", "", str(top.epilog), ""]
-    lines += [f"- [toolkit {name}](#toolkit-{name}): {command_line.about(name)}" for name in command_line.names()]
+    lines += [f"- [toolkit {name}](#toolkit-{name}): {command_options.about(name)}" for name in command_options.names()]
     lines += ["", "`toolkit --version` prints the version. `toolkit COMMAND -h` prints the arguments of a command.", ""]
     rows = {
         name: [
             (f"`{_spelling(argument)}`", argument.help + ("; required" if argument.required else ""))
-            for argument in arguments(command_line.find(name).Options)
+            for argument in arguments(command_options.find(name).Options)
         ]
-        for name in command_line.names()
+        for name in command_options.names()
     }
     shared = _shared(rows)
     head = ["argument", "what it does"]
     lines += ["## Arguments of many commands", "", *_table(head, map(list, shared)), ""]
     for name, listed in rows.items():
-        lines += [f"## toolkit {name}", "", "```sh", *command_line.examples(name), "```", ""]
+        lines += [f"## toolkit {name}", "", "```sh", *command_options.examples(name), "```", ""]
         own = [list(row) for row in listed if row not in shared]
         lines += [*_table(head, own), ""] if own else []
         if also := ", ".join(row[0] for row in listed if row in shared):

@@ -16,15 +16,13 @@ from msgspec.structs import replace
 from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index, schema
 from toolkit.data.alignment import AttributeRows, attribute_lines
-from toolkit.data.dataset import Dataset
+from toolkit.data.dataset import START, Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
-from toolkit.data.in_place import START
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, ToolkitError, mismatch, short
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import Work, log_of_dataset, run_batch
-from toolkit.mix.join import JoinedShard
-from toolkit.mix.joined_sets import Joined, JoinedDataset, JoinedKey, JoinedSet
+from toolkit.mix.join import Joined, JoinedDataset, JoinedKey, JoinedSet, JoinedShard
 from toolkit.records import sets as records
 from toolkit.records.external_sets import External, ExternalContent, look_at, types_of, values_of
 from toolkit.rules.expressions import sets_read

@@ -10,7 +10,7 @@ import pytest
 
 import toolkit
 from tests.pipeline.conftest import Project, attributes, document, write_rows
-from toolkit.api import rows as api_rows
+from toolkit.api import dataset as api_rows
 
 pa = pytest.importorskip("pyarrow", reason="record batches need pyarrow")
 

@@ -8,7 +8,7 @@ import pytest
 
 import toolkit
 from tests.pipeline.conftest import Project, attributes, document, id_of, read_rows, write_rows
-from toolkit.api.rows import Row, Rows
+from toolkit.api.dataset import Row, Rows
 
 ALL = [id_of("a.jsonl.gz", i) for i in range(1, 6)] + [id_of("b.jsonl.gz", i) for i in range(1, 4)]
 ALL += [id_of("deep/er/c.jsonl.gz", i) for i in range(1, 5)]

@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 import toolkit
-import toolkit.api.rows
+import toolkit.api.dataset
 from tests.conftest import ROOT
 from tests.pipeline.conftest import Project, strays
 from tests.waiting import PATIENCE, wait_until
@@ -87,7 +87,7 @@ EARLIER = '''
 
 import msgspec
 import toolkit
-import toolkit.api.rows
+import toolkit.api.dataset
 from toolkit import Document, Files, Mixed, Tagger, Writer
 
 

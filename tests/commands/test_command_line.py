@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
-from toolkit import cli, command_line, commands
-from toolkit.command_line import Options, arguments
+from toolkit import cli, command_options, commands
+from toolkit.command_options import Options, arguments
 from toolkit.commands import ingest, mix, run, stats, status, tag
 from toolkit.errors import ConfigError
 
@@ -20,7 +20,7 @@ GREET = '''"""Greet somebody who is named."""
 
 from typing import Annotated, ClassVar
 
-from toolkit.command_line import Flag, Limited
+from toolkit.command_options import Flag, Limited
 from toolkit.stages.context import Outcome
 
 
@@ -47,9 +47,9 @@ def run(context, options):
 def greet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "greet.py").write_text(GREET)
     monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
-    command_line._files.cache_clear()
+    command_options._files.cache_clear()
     yield
-    command_line._files.cache_clear()
+    command_options._files.cache_clear()
     sys.modules.pop("toolkit.commands.greet", None)
     vars(commands).pop("greet", None)
 
@@ -72,16 +72,16 @@ def test_a_file_is_all_that_a_command_needs(run: Run) -> None:
     assert (run("greet", "--name=Ada", "--limit", "0").err) == said
 
 
-@pytest.mark.parametrize("name", command_line.names())
+@pytest.mark.parametrize("name", command_options.names())
 def test_help_and_options_of_commands(name: str) -> None:
-    module = command_line.find(name)
-    line = command_line.about(name)
+    module = command_options.find(name)
+    line = command_options.about(name)
     assert line == (module.__doc__ or "").splitlines()[0]
     assert (line[0].isupper(), line[-1]) == (True, ".")
     listed = arguments(module.Options)
     assert {"json", "quiet", "debug"} <= {each.field for each in listed}
     assert all(each.help for each in listed)
-    assert all(example.startswith(f"toolkit {name}") for example in command_line.examples(name))
+    assert all(example.startswith(f"toolkit {name}") for example in command_options.examples(name))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_help_and_options_of_commands(name: str) -> None:
     ],
 )
 def test_words_become_options(name: str, words: list[str], expected: Options) -> None:
-    assert command_line.parse(name, words) == expected
+    assert command_options.parse(name, words) == expected
     assert expected.command == name
 
 
@@ -124,7 +124,7 @@ def test_words_become_options(name: str, words: list[str], expected: Options) ->
 )
 def test_options_that_do_not_go_together(name: str, words: list[str], message: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        command_line.parse(name, words)
+        command_options.parse(name, words)
     assert str(raised.value).startswith(message)
 
 
@@ -137,7 +137,7 @@ def test_help_of_all_commands_imports_none(monkeypatch: pytest.MonkeyPatch, caps
     def find(name: str) -> Any:
         raise AssertionError(name)
 
-    monkeypatch.setattr(command_line, "find", find)
+    monkeypatch.setattr(command_options, "find", find)
     assert cli.main(["--version"]) == 0
     with pytest.raises(SystemExit):
         cli.main(["--help"])
@@ -146,12 +146,12 @@ def test_help_of_all_commands_imports_none(monkeypatch: pytest.MonkeyPatch, caps
 
 CRASH = """
 import os, signal
-from toolkit import command_line
+from toolkit import command_options
 
 def crash_in_native_code(name):
     os.kill(os.getpid(), signal.SIGSEGV)
 
-command_line.find = crash_in_native_code
+command_options.find = crash_in_native_code
 from toolkit import cli
 cli.sys.argv = ["toolkit", "status"]
 cli.entry()

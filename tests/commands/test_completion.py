@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from toolkit import command_line
+from toolkit import command_options
 
 argcomplete = pytest.importorskip("argcomplete", reason="the shell asks by argcomplete")
 BASH = shutil.which("bash")
@@ -54,7 +54,7 @@ def completed(folder: Path, *lines: str) -> list[set[str]]:
 
 def test_bash_knows_commands_options_recipes_taggers_and_keys(folder: Path) -> None:
     lines = {
-        "toolkit ": {"-h", "--help", "--version", *command_line.names()},
+        "toolkit ": {"-h", "--help", "--version", *command_options.names()},
         "toolkit run --d": {"--dry-run", "--debug"},
         "toolkit run -c recipe:fine": {"fineweb", "fineweb-2", "fineweb-minhash"},  # a colon parts words for bash
         "toolkit taggers gopher_": {"gopher_quality", "gopher_repetition"},

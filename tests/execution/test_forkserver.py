@@ -17,7 +17,7 @@ from tests.execution.functions import act
 from tests.execution.tasks import is_alive
 from tests.execution.test_blocks import ROOT, children, end_group, is_gone
 from tests.waiting import PATIENCE, wait_until
-from toolkit.command_line import Options
+from toolkit.command_options import Options
 from toolkit.execution import forkserver
 from toolkit.execution.blocks import in_order
 from toolkit.execution.pool import Call, Died, Pool, Tell

@@ -10,8 +10,8 @@ def stop_the_clock() -> None:
     """Lets all answers come at the same time, at once; files of answers still have names of their own."""
     import time
 
-    from toolkit.learn.annotate import endpoint, requests
+    from toolkit.learn.annotate import requests
 
-    for module, monotonic in ((requests, time.monotonic), (endpoint, float)):
+    for module, monotonic in ((requests, time.monotonic), (requests, float)):
         still = SimpleNamespace(time=lambda: STILL, monotonic=monotonic)
         setattr(module, "time", still)  # noqa: B010

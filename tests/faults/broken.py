@@ -7,7 +7,7 @@ from toolkit.errors import ToolkitError
 from toolkit.storage import json_files, record_log
 from toolkit.storage.compression import compressor_for
 from toolkit.storage.record_log import LogFile
-from toolkit.storage.stores.local import writing
+from toolkit.storage.stores import local
 
 
 def _replace(original: Any, other: Any) -> None:
@@ -43,13 +43,13 @@ def swallow_errors() -> None:
 
 def write_in_place() -> None:
     """Files are written under their own names."""
-    writing.temporary_name = lambda path: path
+    local.temporary_name = lambda path: path
     leave_temporaries()
 
 
 def leave_temporaries() -> None:
     """A file that could not be written stays."""
-    writing.LocalWriting._discard = lambda self: None  # type: ignore[method-assign]
+    local.LocalWriting._discard = lambda self: None  # type: ignore[method-assign]
 
 
 def publish_without_manifest() -> None:

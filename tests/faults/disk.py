@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.faults.kinds import kind_of
-from toolkit.storage.stores.local import writing
+from toolkit.storage.stores import local
 
 ERRORS = {"EACCES": errno.EACCES, "EIO": errno.EIO, "ENOSPC": errno.ENOSPC}
 
@@ -45,7 +45,7 @@ class Disk:
         self._open, self._busy, self._seen = builtins.open, False, 0
         builtins.open = self._opening  # type: ignore[assignment]
         _Reading.disk = self
-        writing.NamedFile.__bases__ = (_Met,)  # which opens by itself
+        local.NamedFile.__bases__ = (_Met,)  # which opens by itself
         for name, request in (
             ("stat", "STAT"), ("scandir", "LIST"), ("listdir", "LIST"), ("unlink", "REMOVE"), ("rmdir", "REMOVE"),
             ("replace", "MOVE"), ("link", "MOVE"), ("fsync", "SYNC"),

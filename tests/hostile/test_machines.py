@@ -25,8 +25,7 @@ from tests.faults.places import File, State, Strike
 from tests.marks import slow
 from tests.pipeline.conftest import Project, document, write_rows
 from toolkit.errors import Unreadable, advice
-from toolkit.storage.stores.local import Local
-from toolkit.storage.stores.local.writing import temporary_name
+from toolkit.storage.stores.local import Local, temporary_name
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EMFILE])

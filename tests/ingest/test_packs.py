@@ -9,7 +9,7 @@ import xxhash
 from hypothesis import example, given, strategies as st
 
 from toolkit.data.dataset import Dataset
-from toolkit.data.own_types import OwnTypes
+from toolkit.data.document_fields import OwnTypes
 from toolkit.ingest import plan
 from toolkit.ingest.ingest_config import Entry
 from toolkit.ingest.plan import InputFile, InputToIngest, makers

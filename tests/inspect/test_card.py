@@ -19,10 +19,9 @@ import yaml
 from tests.inspect.conftest import ABOUT
 from tests.pipeline.conftest import Project, document, inputs_of, read_rows, write_rows
 from toolkit.commands import _mix_preparation
-from toolkit.describe import card_head as hub
+from toolkit.describe import card as hub
 from toolkit.describe.about import About
-from toolkit.describe.card import read
-from toolkit.describe.card_head import identifiers
+from toolkit.describe.card import identifiers, read
 from toolkit.describe.card_numbers import Picture
 from toolkit.describe.provenance import counted
 from toolkit.errors import DataError

@@ -14,7 +14,7 @@ from tests.conftest import ROOT, Run
 from tests.pipeline.test_annotation_files import annotation, attributes, config, raw_files, write_lines
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input
-from toolkit.label_files import people
+from toolkit.label_files import reader
 from toolkit.label_files.reader import ANNOTATIONS, AnnotationReader, aggregated, named_so
 
 LIMIT = 10_000_000
@@ -238,8 +238,8 @@ def test_items_of_a_list_are_those_that_json_reads(
     path = tmp_path_factory.mktemp("lists") / "x.json"
     path.write_bytes(json.dumps(values, indent=indent, ensure_ascii=ascii).encode("utf-8", "surrogatepass"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(people, "_BLOCK", block)
-        assert [item for item, _ in people.items(Input(str(path), None, LIMIT, None))] == values
+        patch.setattr(reader, "_BLOCK", block)
+        assert [item for item, _ in reader.items(Input(str(path), None, LIMIT, None))] == values
 
 
 # Annotation files beside the programs that they are of: ml_filter, Label Studio, Argilla.

@@ -26,7 +26,7 @@ from tests.pipeline.conftest import (
     write_rows,
 )
 from toolkit import DataError, MissingExtra, Mixed
-from toolkit.mix import assemble, publish
+from toolkit.mix import assemble, publication
 
 pa = pytest.importorskip("pyarrow", reason="Parquet files need pyarrow")
 pq = pytest.importorskip("pyarrow.parquet", reason="Parquet files need pyarrow")
@@ -169,7 +169,7 @@ def test_a_mix_writes_a_folder_a_label_with_checksums(corpus: Project) -> None:
     assert (first["label"], first["prob"], first["annotation"]) == ("fr", 0.11, ["unsure"])
     assert json.loads(first["metadata"]) == {"i": 1, "x": "y" * 300, "provenance": "0.jsonl.gz:2"}
     assert json.loads(first["attributes"]) == {"language": {"label": "fr", "prob": 0.11}}
-    manifest = publish.load_manifest(str(corpus.out))
+    manifest = publication.load_manifest(str(corpus.out))
     assert manifest
     assert {part.path: part.documents for part in manifest.parts} == {"en/en.parquet": 30, "fr/fr.parquet": 90}
     assert "0 findings" in corpus.ok("validate").out
@@ -199,7 +199,7 @@ def test_any_number_of_processes_writes_the_same_bytes(corpus: Project) -> None:
     corpus.config["mix"]["output"]["path"] = str(corpus.root / "two")
     corpus.ok("mix")
     assert tree(corpus.root / "two") == one
-    contents = [publish.load_manifest(str(corpus.root / name)) for name in ("out", "two")]
+    contents = [publication.load_manifest(str(corpus.root / name)) for name in ("out", "two")]
     assert contents[0] == contents[1]
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from tests.conftest import Run
-from toolkit.align import join, write
+from toolkit.align import join
 from toolkit.align.align_config import value_struct
 from toolkit.data.schema import from_json
 from toolkit.exchange import scatter
@@ -183,7 +183,7 @@ def test_the_bytes_do_not_depend_on_processes_or_interruptions(
             monkeypatch.setattr(scatter, "MEMORY", 8000)
             monkeypatch.setattr(scatter, "MOST", 2)
             monkeypatch.setattr(join, "BLOCK", 7)
-            monkeypatch.setattr(write, "BLOCK", 7)
+            monkeypatch.setattr(join, "BLOCK", 7)
             for writes in (1, 4, 8, 6, 5):
                 _interrupted(run, config, writes)
         assert run("align", "-c", config).code == 0

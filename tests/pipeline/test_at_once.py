@@ -13,7 +13,7 @@ from tests.conftest import Run
 from tests.marks import slow
 from tests.pipeline.conftest import Project, write_rows
 from toolkit.execution import leases
-from toolkit.mix import intermediates, publish
+from toolkit.mix import intermediates, publication
 from toolkit.storage import paths
 from toolkit.storage.reading import Lines
 
@@ -96,10 +96,10 @@ def test_an_output_that_another_run_publishes_just_now_is_one_of_ours(
 
         return asked
 
-    for module, name in ((publish, "is_unfinished"), (publish, "load_manifest"), (paths, "list_files")):
+    for module, name in ((publication, "is_unfinished"), (publication, "load_manifest"), (paths, "list_files")):
         monkeypatch.setattr(module, name, publish_in_time(getattr(module, name)))
-    publish.check_output(str(project.out), [], overwrite=True)
-    publish.check_rejected(str(project.out), str(project.root / "rejected"))
+    publication.check_output(str(project.out), [], overwrite=True)
+    publication.check_rejected(str(project.out), str(project.root / "rejected"))
 
 
 def test_a_shard_that_another_run_has_just_written_is_no_strangers(

@@ -15,7 +15,7 @@ from tests.storage.conftest import bucket, seaweed
 from toolkit import Document
 from toolkit.text import LineTable, Words
 from toolkit.whole_corpus.kinds import contamination
-from toolkit.whole_corpus.kinds.contamination.items import BenchmarkItem, Index
+from toolkit.whole_corpus.kinds.contamination import BenchmarkItem, Index
 
 __all__ = ["bucket", "seaweed"]
 
@@ -217,7 +217,7 @@ def test_items_that_are_none(held: Project, row: Any, options: dict[str, Any], w
 
 
 def test_an_item_larger_than_any_limit_names_no_option(held: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.whole_corpus.kinds.contamination.items.MAX_ITEM", 100)
+    monkeypatch.setattr("toolkit.whole_corpus.kinds.contamination.MAX_ITEM", 100)
     write_rows(held.root / "new.jsonl", [{"text": "x" * 200}])
     held.config["dedup"]["evals-0"] |= {"against": ["new.jsonl"]}
     ran = held("dedup").fails(1, "new.jsonl:1: expected a line of at most 100 bytes, got a longer one\n")

@@ -16,7 +16,7 @@ from toolkit.data.dataset import open_dataset
 from toolkit.data.record_logs import ROWS, open_log
 from toolkit.data.row_index import ShardState, path_of
 from toolkit.errors import Forbidden
-from toolkit.mix.publish import intent_path, manifest_path
+from toolkit.mix.publication import intent_path, manifest_path
 from toolkit.records import sets
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import check_writable

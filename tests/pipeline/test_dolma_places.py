@@ -12,7 +12,7 @@ from tests.marks import slow
 from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
 from tests.pipeline.dolma import SHARD, Dolma, filtered, outputs
 from tests.recipes import mix_of
-from toolkit import command_line
+from toolkit import command_options
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.data.schema import FLOAT, SPANS
 from toolkit.interop import dolma as interop
@@ -412,4 +412,4 @@ def test_the_configuration_that_is_shown_for_flags_runs(dolma: Dolma) -> None:
 
 
 def test_the_pointers_are_those_to_commands_that_there_are_or_are_not() -> None:
-    assert not {*interop.COMMANDS} & {*command_line.names()}
+    assert not {*interop.COMMANDS} & {*command_options.names()}

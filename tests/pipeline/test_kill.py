@@ -15,9 +15,9 @@ from tests.conftest import Run
 from tests.marks import slow
 from tests.pipeline.conftest import Project, strays, tree
 from tests.waiting import PATIENCE, group_ended, wait_until
-from toolkit.mix import publish
+from toolkit.mix import publication
 from toolkit.storage import json_files, paths
-from toolkit.storage.stores.local import writing
+from toolkit.storage.stores import local
 
 pytestmark = pytest.mark.slow
 
@@ -129,12 +129,12 @@ def published(pipeline: Project) -> tuple[Project, dict[str, str], dict[str, str
         (os, "replace", False),
         (json_files, "save", False),
         (paths, "remove", True),
-        (publish, "clear_work", False),
+        (publication, "clear_work", False),
         *slow(
             (paths, "remove", False),
-            (writing, "move_file", True),
-            (publish, "write_file", True),
-            (publish, "clear_work", True),
+            (local, "move_file", True),
+            (publication, "write_file", True),
+            (publication, "clear_work", True),
         ),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
@@ -178,7 +178,7 @@ def test_a_publication_that_was_killed_is_finished_before_another_begins(
     project, _, _ = published
     project.config["mix"]["output"]["part_size"] = 3000
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "move_file", DiesAt(writing.move_file, 2, after=True))
+        patch.setattr(local, "move_file", DiesAt(local.move_file, 2, after=True))
         with pytest.raises(Killed):
             project("mix")
     findings = project("validate").fails(1)

@@ -41,7 +41,7 @@ from tests.pipeline.conftest import (
 )
 from tests.waiting import PATIENCE, wait_until
 from toolkit.cli import main
-from toolkit.command_line import Options
+from toolkit.command_options import Options
 from toolkit.config.settings import Config, ConfigNode, ConfigStruct
 from toolkit.data.dataset import open_dataset
 from toolkit.execution import blocks, workers
@@ -50,7 +50,7 @@ from toolkit.execution.executors import Executor, Report, Task
 from toolkit.execution.executors.in_process import InProcess
 from toolkit.execution.executors.local import Local
 from toolkit.execution.workers import LARGE
-from toolkit.mix import intermediates, publish
+from toolkit.mix import intermediates, publication
 from toolkit.records import sets
 from toolkit.stages.context import Context
 from toolkit.storage import reading
@@ -511,7 +511,7 @@ def test_tagging_gives_the_same_bytes(processes: int, real: bool, large: Project
 def test_mixing_gives_the_same_bytes(
     name: str, processes: int, real: bool, tagged: Project, spread: Spreading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publish, "clear_work", lambda *_: None)  # so that intermediates stay to be compared
+    monkeypatch.setattr(publication, "clear_work", lambda *_: None)  # so that intermediates stay to be compared
     monkeypatch.setattr(intermediates, "HELD", 3000)
     configure(tagged, name)
     spread(1)

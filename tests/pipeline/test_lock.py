@@ -13,7 +13,7 @@ from tests.marks import slow
 from tests.pipeline.conftest import Project, document, tree, write_rows
 from tests.storage.conftest import bucket, seaweed  # noqa: F401  # fixtures
 from toolkit.mix import assemble
-from toolkit.mix.publish import manifest_path
+from toolkit.mix.publication import manifest_path
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import join
 from toolkit.storage.reading import open_stored

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 import toolkit
 from tests.conftest import Run
 from tests.recipes import mix_of
-from toolkit.data.own_types import OwnTypes, RowCheck, is_within, of_rows, together
+from toolkit.data.document_fields import OwnTypes, RowCheck, is_within, of_rows, together
 from toolkit.errors import DataError
 
 pytestmark = pytest.mark.slow

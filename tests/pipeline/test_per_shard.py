@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.pipeline.conftest import Project, strays, tree
-from toolkit.mix import publish
+from toolkit.mix import publication
 from toolkit.storage import paths
 from toolkit.storage.stores.local.scratch import machine
 
@@ -259,7 +259,7 @@ def test_a_publication_that_was_killed_is_finished_and_nothing_is_done_again(
     remove = paths.remove
 
     def die(path: str) -> None:
-        if path == publish.intent_path(str(project.out)):
+        if path == publication.intent_path(str(project.out)):
             raise KeyboardInterrupt
         remove(path)
 

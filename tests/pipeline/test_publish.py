@@ -6,7 +6,7 @@ from tests.conftest import Run
 from tests.marks import slow
 from tests.pipeline.conftest import Project, document, tree, write_rows
 from tests.storage.conftest import bucket, seaweed
-from toolkit.publish import publishing
+from toolkit.publish import folder
 from toolkit.storage.paths import join, list_files
 
 __all__ = ["bucket", "seaweed"]
@@ -160,9 +160,9 @@ def test_in_a_bucket(mixed: Project, bucket: str, run: Run) -> None:
 )
 def test_credentials_are_found_with_their_line(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "the-secret-of-the-environment")
-    assert [line for line, _ in publishing.credentials_in(f"one\n{text}, and more\n")] == [2]
+    assert [line for line, _ in folder.credentials_in(f"one\n{text}, and more\n")] == [2]
 
 
 def test_what_only_looks_like_credentials_is_none() -> None:
     text = f"sha256: {'0f' * 32}\nhttps://example.org/x?page=2\nmailto:me@example.org\nhf_dataset\nhttps://…@host/x"
-    assert list(publishing.credentials_in(text)) == []
+    assert list(folder.credentials_in(text)) == []

@@ -15,7 +15,7 @@ from tests.pipeline.hub_server import TOKEN, Hub, Repo, serving
 from tests.pipeline.test_publish import ABOUT
 from toolkit import cli
 from toolkit.commands import publish
-from toolkit.publish import hub as publishing
+from toolkit.publish import hub as folder
 from toolkit.storage import retrying
 
 pytestmark = [
@@ -243,7 +243,7 @@ def test_findings_come_before_anything_is_made(mixed: Project, hub: Hub, run: Ru
 def test_many_files_take_several_commits_and_the_card_is_in_the_last(
     mixed: Project, hub: Hub, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "COMMIT", 3)
+    monkeypatch.setattr(folder, "COMMIT", 3)
     hub.fails["commit"] = ["", 413]
     _publish(mixed, run).fails(1)
     assert (len(hub.repos["me/letters"].commits), "README.md" in _there(hub)) == (1, False)

@@ -9,7 +9,7 @@ import pytest
 from tests.pipeline.conftest import Project, document, tree, write_rows
 from toolkit.describe.provenance import mixed_sets
 from toolkit.inspect.targets import recorded_format
-from toolkit.mix.publish import load_manifest
+from toolkit.mix.publication import load_manifest
 from toolkit.rules import kinds
 from toolkit.rules.kinds import all_forms, all_kinds, kind_called
 from toolkit.rules.rule import Role

@@ -23,8 +23,8 @@ from toolkit.data import row_index
 from toolkit.data.dataset import open_dataset
 from toolkit.data.schema import list_of
 from toolkit.exchange.tables import Tables
-from toolkit.ingest.index.batches import extremes_of
 from toolkit.ingest.index.columns import COLUMNS, LANGUAGES, Where
+from toolkit.ingest.index.selecting import extremes_of
 from toolkit.rules.checker import Name
 from toolkit.rules.compiling import compile_function
 from toolkit.rules.expressions import check_condition

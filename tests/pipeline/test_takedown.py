@@ -421,7 +421,7 @@ def test_values_without_a_null_are_zeros() -> None:
 
 
 def toolkit_types(fields: dict[str, Any]) -> Any:
-    from toolkit.data.own_types import OwnTypes
+    from toolkit.data.document_fields import OwnTypes
 
     return OwnTypes(fields=fields)
 

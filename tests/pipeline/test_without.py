@@ -18,7 +18,7 @@ from toolkit import Document, MissingExtra, Span
 from toolkit.data import schema
 from toolkit.errors import ConfigError
 from toolkit.rules.text_edits import PlaceMap, TextEdit, edited
-from toolkit.tag.set_options import check_values
+from toolkit.tag.plan import check_values
 from toolkit.tag.tagger import references, value_type
 from toolkit.testing.taggers import configured_tagger
 

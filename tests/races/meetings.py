@@ -149,8 +149,7 @@ def tell() -> None:
 
 def _hook(before: Callable[..., None]) -> None:
     """Call a function before each request to a store."""
-    from toolkit.storage.stores.local import Local
-    from toolkit.storage.stores.local.writing import LocalWriting
+    from toolkit.storage.stores.local import Local, LocalWriting
 
     def wrap(owner: Any, name: str) -> None:
         original = getattr(owner, name)

@@ -10,7 +10,7 @@ from tests.replay.__main__ import Replay, main
 from tests.replay.comparing import Expected, of_steps, read_expected, report
 from tests.replay.planted import CHANGES, plugin
 from tests.replay.recording import Contents, Recording, Step
-from toolkit import command_line
+from toolkit import command_options
 
 NOTHING = "nothing"
 REPORTED = {
@@ -61,9 +61,9 @@ def test_the_same_twice_has_no_differences(recordings: tuple[dict[str, Recording
 
 def test_every_command_has_forms_with_json() -> None:
     lines = cases.commands(1)
-    assert {line.command for line in lines} >= set(command_line.names())
+    assert {line.command for line in lines} >= set(command_options.names())
     with_json = {line.command for line in lines if "--json" in line.arguments}
-    assert set(command_line.names()) - with_json == {"view"}, "it serves until it is ended"
+    assert set(command_options.names()) - with_json == {"view"}, "it serves until it is ended"
 
 
 @pytest.mark.slow

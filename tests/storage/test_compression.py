@@ -24,8 +24,8 @@ from toolkit.storage.compression import compress_zstd, zstd
 from toolkit.storage.globs import glob_regex
 from toolkit.storage.paths import expand, fixed_part, list_files, remove_stale_temporaries
 from toolkit.storage.reading import Decompressed, Lines
+from toolkit.storage.stores.local import temporary_name
 from toolkit.storage.stores.local.scratch import machine
-from toolkit.storage.stores.local.writing import temporary_name
 from toolkit.storage_options import Size, StorageOptions
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -434,7 +434,7 @@ def test_a_signal_that_comes_before_a_temporary_has_its_name_leaves_no_trace(
     def interrupted(path: str) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("toolkit.storage.stores.local.writing.temporary_name", interrupted)
+    monkeypatch.setattr("toolkit.storage.stores.local.temporary_name", interrupted)
     with pytest.raises(KeyboardInterrupt):  # and no error of the finalizer, which would be one of this test
         store_of("").writing(str(tmp_path / "a"))
     assert os.listdir(tmp_path) == []

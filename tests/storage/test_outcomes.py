@@ -302,7 +302,7 @@ def test_errors_of_the_system_are_no_files_that_are_not_there(
         for name in ("stat", "listdir", "scandir"):
             patch.setattr(os, name, fail)
         patch.setattr("builtins.open", fail)
-        patch.setattr("toolkit.storage.stores.local.writing.NamedFile", fail)
+        patch.setattr("toolkit.storage.stores.local.NamedFile", fail)
         looks: list[Callable[[], object]] = [
             lambda: store.stat(path), lambda: store.age(path), lambda: store.read(path), lambda: store.open(path),
             lambda: list(store.files(str(tmp_path))), lambda: store.folders(str(tmp_path)),

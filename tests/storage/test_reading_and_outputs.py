@@ -24,7 +24,7 @@ from toolkit.storage.compression import COMPRESSORS, decompress
 from toolkit.storage.outputs import Compressing, Output, RowOutput, write_file
 from toolkit.storage.paths import stat
 from toolkit.storage.reading import Lines, content_digest
-from toolkit.storage.stores.local import writing
+from toolkit.storage.stores import local
 from toolkit.storage_options import Size
 
 ANY = 10**9
@@ -594,7 +594,7 @@ def test_a_signal_that_comes_when_a_file_has_just_been_made_leaves_nothing(
         made[0].touch()
         raise error
 
-    monkeypatch.setattr(writing, "open", interrupted, raising=False)
+    monkeypatch.setattr(local, "open", interrupted, raising=False)
     with contextlib.suppress(error), outputs.Output(str(tmp_path / "a")):
         pytest.fail("the file could not be made")
     assert made

@@ -12,9 +12,20 @@ from hypothesis import given, strategies as st
 
 from toolkit.errors import ConfigError
 from toolkit.text.line_table import LineTable
-from toolkit.text.linear import ngrams
-from toolkit.text.linear.model import About, LinearModel, outcomes, packed, read
-from toolkit.text.linear.ngrams import BETWEEN, EDGE, MANY, WORD, Orders, Window
+from toolkit.text.linear import model
+from toolkit.text.linear.model import (
+    BETWEEN,
+    EDGE,
+    MANY,
+    WORD,
+    About,
+    LinearModel,
+    Orders,
+    Window,
+    outcomes,
+    packed,
+    read,
+)
 from toolkit.text.unicode_table import FOLD, characters
 from toolkit.text.words import PRIME, SEED, Words
 
@@ -73,7 +84,7 @@ TEXTS = st.lists(
 
 @given(TEXTS, ORDERS)
 def test_ngrams_are_those_of_slow_code(texts: list[str], orders: Orders) -> None:
-    found = ngrams.count(Words.of(LineTable.of(texts), "segments"), orders)
+    found = model.count(Words.of(LineTable.of(texts), "segments"), orders)
     for i, text in enumerate(texts):
         own = slice(found.bounds[i], found.bounds[i + 1])
         there = dict(zip(found.buckets[own].tolist(), found.times[own].tolist(), strict=True))
@@ -82,7 +93,7 @@ def test_ngrams_are_those_of_slow_code(texts: list[str], orders: Orders) -> None
 
 def test_ngrams_that_are_there_often_count_as_many() -> None:
     orders = Orders(1, 1, 1, 0, 256)
-    found = ngrams.count(Words.of(LineTable.of(["a " * 1000 + "b"]), "segments"), orders)
+    found = model.count(Words.of(LineTable.of(["a " * 1000 + "b"]), "segments"), orders)
     assert sorted(found.times.tolist()) == [1, MANY]
 
 

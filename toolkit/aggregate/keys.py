@@ -12,7 +12,7 @@ from toolkit.data.schema import Type
 from toolkit.data.urls import before_path, host_of
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest import folders
-from toolkit.mix.joined_sets import null_safe
+from toolkit.mix.join import null_safe
 from toolkit.rules.checker import Name
 from toolkit.rules.expression_tree import ExpressionError
 from toolkit.rules.expressions import check

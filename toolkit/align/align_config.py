@@ -14,9 +14,8 @@ from toolkit.config import settings as config
 from toolkit.config.scale import ScaleOption, check as check_scale
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data.dataset import Dataset
+from toolkit.data.document_fields import MOST_FIELDS, field_types, own_types
 from toolkit.data.documents import Span, value_at
-from toolkit.data.metadata_fields import MOST_FIELDS
-from toolkit.data.own_types import field_types, own_types
 from toolkit.data.schema import ANY, Type, check_fields, from_json, nullable
 from toolkit.errors import ConfigError, DataError, UnknownPlugin, did_you_mean, errors_from, short
 from toolkit.ingest.reader import READERS, SAMPLE, Draft, Input, Sample, first_drafts

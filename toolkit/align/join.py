@@ -1,7 +1,7 @@
 """Finds the values of each document by its id: rows of inputs and documents are scattered by hash, and joined.
 
 inputs ──`read_input`──> values ─┐
-                                 ├──`join_part`──> rows of the set, which `toolkit.align.write` puts in order
+                                 ├──`join_part`──> rows of the set, which `toolkit.align.join` puts in order
 shards ──`read_shard`──> names ──┘
 
 Below the folder of a set are objects of `toolkit.exchange`, and a record beside those of each task:
@@ -9,8 +9,11 @@ Below the folder of a set are objects of `toolkit.exchange`, and a record beside
     values-N   payload: the id as JSON, a line end, the values as JSON; N is the number of the input
     names-N    payload: the source and the id of a document, as its row begins; N is the hash of the shard
     rows-N     payload: rows of the set
+
+Attribute files of shards are written from the joined rows.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -18,18 +21,23 @@ import msgspec
 import numpy as np
 import xxhash
 
+from toolkit.align import align_config
 from toolkit.align.align_config import Entry, value_struct
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import in_place, row_index, schema
+from toolkit.data import dataset, row_index, schema
 from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW, Rows, explain_bad_row
 from toolkit.errors import DataError
 from toolkit.exchange.scatter import Scatter, gather, once, outcome
 from toolkit.execution.executors import Report
-from toolkit.execution.progress import Position
+from toolkit.execution.progress import Position, Share
 from toolkit.ingest.input_rows.input_bytes import InputBytes
 from toolkit.ingest.reader import Draft, Input
+from toolkit.records import sets, takedown
+from toolkit.records.sets import ShardAttributes
+from toolkit.records.takedown import cleared_attributes
 from toolkit.storage import Stat, json_files
+from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, missing_reason, stat
 from toolkit.text.kernels.signatures import Array
 
@@ -290,7 +298,7 @@ def read_shard(task: ShardToRead, report: Report) -> ShardRead:
     return once(task.stem + ".json", task.key(content), ShardRead, read)
 
 
-def _names_in(lines: in_place.ShardLines) -> Iterator[list[_DocumentNames]]:
+def _names_in(lines: dataset.ShardLines) -> Iterator[list[_DocumentNames]]:
     row = 0
     for block in lines.blocks():
         try:
@@ -473,3 +481,129 @@ def sum_up(
         "shared": list(dict.fromkeys(repr(id) for _, _, id in shared)),
     }
     return counts, examples
+
+
+_BLOCKS = 4
+"""Blocks of rows that are read at a time."""
+
+
+class AlignWriteTask(ConfigStruct):
+    """A shard, for writing its attributes.
+
+    Attributes:
+        settings: Settings of the set, by key.
+        folder: Folder of the rows.
+        content: Digest of the documents that were read.
+        first: Number of its first row among those of all shards.
+    """
+
+    dataset: Dataset
+    shard: str
+    set: str
+    settings: dict[str, dict[str, object]]
+    folder: str
+    content: str
+    limit: int
+    first: int = 0
+
+
+class WrittenShard(ConfigStruct):
+    """Numbers of documents of a written shard, all and without values."""
+
+    shard: str
+    documents: int
+    missing: int
+
+
+def is_done(work: AlignWriteTask) -> bool:
+    """Return True if a shard's attributes are up to date."""
+    state = row_index.current(work.dataset, work.shard)
+    return ShardAttributes(work.dataset, work.set, work.shard, state).state(work.settings, ()).is_done
+
+
+def write_shard(work: AlignWriteTask, report: Report) -> WrittenShard:
+    """Write the attributes of a shard.
+
+    Raises:
+        DataError: if its documents have changed since they were looked up.
+    """
+    start = time.perf_counter()
+    dataset, shard = work.dataset, work.shard
+    state = row_index.ensure(dataset, shard, work.limit)
+    if state.content != work.content:
+        raise DataError(
+            "expected documents that do not change during a run, got some that have changed; run "
+            "again when no program writes to them",
+            path=dataset.shard_path(shard),
+        )
+    missing, last = 0, work.first + state.rows
+    sets.forget(dataset, work.set, shard)
+    cleared, schema = takedown.listed_rows(dataset, shard, work.limit), sets.load_schema(dataset, work.set)
+    types = schema.types() if schema else {}
+    share = Share(report, state.rows, state.size)
+    end_block = -(-last // BLOCK)
+    with RowOutput(dataset.attribute_path(work.set, shard)) as output:
+        for block in range(work.first // BLOCK, end_block, _BLOCKS):
+            records, lines = gather(work.folder, "rows", block, min(block + _BLOCKS, end_block), ROW)
+            order = np.argsort(records["row"])
+            begin, end = np.searchsorted(records["row"][order], [work.first, last]).tolist()
+            mine = order[begin:end]
+            missing += int(records["missing"][mine].sum())
+            rows = enumerate((lines[i] for i in mine.tolist()), output.rows + 1)
+            output.write_rows([cleared_attributes(line, types) if row in cleared else line for row, line in rows])
+            share(end - begin)
+        if output.rows != state.rows:
+            raise DataError(f"expected {state.rows} rows, got {output.rows}; run again", path=output.path)
+    record = sets.ShardRecord(
+        input=state,
+        settings=work.settings,
+        reads={},
+        rows=output.rows,
+        counts={"documents": output.rows, "missing": missing},
+        output=sets.output_state(output),
+        seconds=round(time.perf_counter() - start, 3),
+    )
+    sets.save_records(dataset, shard, {work.set: record})
+    return WrittenShard(shard=shard, documents=output.rows, missing=missing)
+
+
+class Todo(msgspec.Struct):
+    """Work for a set: its inputs, its schema, and the shards to write."""
+
+    inputs: list[str]
+    schema: sets.SetSchema
+    shards: list[str]
+
+
+def progress_of(dataset: Dataset, entry: align_config.Entry, shards: Sequence[str], limit: int) -> Todo:
+    """Return the work left for a set; nothing is written.
+
+    Raises:
+        ConfigError: if its inputs are not there, or the types of its values cannot be told.
+    """
+    inputs = entry.inputs()
+    result, old = sets.load_aligned(dataset, entry.set), sets.load_schema(dataset, entry.set)
+    same = (
+        result is not None
+        and old is not None
+        and [input_.path for input_ in result.inputs] == inputs
+        and all(key.settings == entry.recorded() for key in old.keys.values())
+        and not sets.changed_input(result)
+    )
+    if same and old is not None:
+        works = works_to_write(dataset, entry, old, shards, "", limit)
+        return Todo(inputs, old, [work.shard for work in works if not is_done(work)])
+    return Todo(inputs, align_config.schema_of(entry, inputs, limit), list(shards))
+
+
+def works_to_write(
+    dataset: Dataset, entry: align_config.Entry, schema: sets.SetSchema, shards: Sequence[str], folder: str, limit: int
+) -> list[AlignWriteTask]:
+    """Return the writing of each shard of a set."""
+    settings = {key: key_schema.settings for key, key_schema in schema.keys.items()}
+    return [
+        AlignWriteTask(
+            dataset=dataset, shard=shard, set=entry.set, settings=settings, folder=folder, content="", limit=limit
+        )
+        for shard in shards
+    ]

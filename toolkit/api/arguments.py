@@ -13,7 +13,7 @@ from toolkit.config.settings import ConfigNode
 from toolkit.errors import ConfigError, errors_from
 
 if TYPE_CHECKING:
-    from toolkit.command_line import Argument, Options
+    from toolkit.command_options import Argument, Options
     from toolkit.execution.progress import Reached
 
 Progress: TypeAlias = "Callable[[Reached], object] | bool"
@@ -156,7 +156,7 @@ def options_of(
     Raises:
         ConfigError: for what the command line would not take, too.
     """
-    from toolkit.command_line import arguments
+    from toolkit.command_options import arguments
 
     options = {"quiet": True, **_place(class_, values)}
     if "progress" in values:

@@ -18,8 +18,8 @@ from toolkit.errors import Failed
 from toolkit.session import Session
 
 if TYPE_CHECKING:
+    from toolkit.commands._mix_finish import MixResult
     from toolkit.commands._mix_previews import MixComparison, MixPreview
-    from toolkit.commands._mix_publishing import MixResult
     from toolkit.commands.align import Alignment
     from toolkit.commands.annotate import AnnotatedSets
     from toolkit.commands.compare import SetComparison
@@ -56,8 +56,8 @@ def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]],
 
         @functools.wraps(function)
         def call(*positional: P.args, **named: P.kwargs) -> R:
-            from toolkit import command_line
-            from toolkit.command_line import CommandResult, fill_absent
+            from toolkit import command_options
+            from toolkit.command_options import CommandResult, fill_absent
             from toolkit.execution.executors import gc_unfrozen
             from toolkit.interrupts import interrupts_deferred
             from toolkit.stages.dispatch import run_command
@@ -71,7 +71,7 @@ def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]],
                 else:
                     values[name] = value
             with Session().bound():
-                class_ = command_line.find(function.__name__).Options
+                class_ = command_options.find(function.__name__).Options
                 options = arguments.options_of(class_, values, left_out, fields)
                 with gc_unfrozen(), interrupts_deferred():
                     outcome = run_command(options)

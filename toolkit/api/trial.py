@@ -32,7 +32,7 @@ def try_tagger(tagger: Tagger | type[Tagger] | str, texts: Iterable[str | Docume
         ConfigError: if the tagger cannot be configured so, or a document lacks what it reads.
         DataError: if it fails, or gives a value that is not of its declared type; its line is the number of the text.
     """
-    from toolkit.tag.execution import encodable, run_steps
+    from toolkit.tag.run import encodable, run_steps
     from toolkit.text.batch import Batch
 
     step = _step(tagger, options)

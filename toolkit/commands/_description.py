@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from toolkit.command_line import Flag, Inspecting, Words
+from toolkit.command_options import Flag, Inspecting, Words
 from toolkit.commands import _sections as sections
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset
@@ -21,7 +21,7 @@ from toolkit.describe.splits import SplitJob
 from toolkit.errors import ConfigError
 from toolkit.execution.executors import R, Report, Task
 from toolkit.inspect import targets
-from toolkit.mix import publish
+from toolkit.mix import publication
 from toolkit.records import origins
 from toolkit.stages.context import Context, all_values
 from toolkit.storage.paths import exists, is_folder, join, not_in
@@ -87,7 +87,7 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
             raise ConfigError(f"expected one path, got {', '.join(options.targets)}")
         of = options.of or ("dataset" if targets.expected(target).kind == "dataset" else "output")
         if of == "output":
-            return replace(output_facts(target, [], request), origin=publish.origin_of(target))
+            return replace(output_facts(target, [], request), origin=publication.origin_of(target))
         dataset = Dataset(join(target, "documents"), join(target, "attributes"))
         return replace(dataset_facts(dataset, request), origin=origins.origin_of([dataset]))
     of = options.of or ("output" if context.has("mix") else "dataset")
@@ -98,10 +98,10 @@ def facts_of(context: Context, options: DescriptionOptions, examples: int) -> Fa
         return replace(facts, origin=origins.origin_of([context.dataset]))
     settings = sections.mix(context)
     folder = settings.output.path
-    if publish.load_manifest(folder) is None:
+    if publication.load_manifest(folder) is None:
         raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
     datasets = [stream.dataset for stream in settings.streams]
-    origins.check(folder, publish.origin_of(folder), datasets, "its description", overwrite=options.overwrite)
+    origins.check(folder, publication.origin_of(folder), datasets, "its description", overwrite=options.overwrite)
     return replace(output_facts(folder, datasets, request), origin=origins.origin_of(datasets))
 
 

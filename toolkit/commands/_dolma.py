@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Options
+from toolkit.command_options import CommandResult, Options
 from toolkit.config import settings
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.stages.context import Context, Outcome

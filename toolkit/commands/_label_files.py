@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 import msgspec
 import xxhash
 
-from toolkit.command_line import Flag, StageOptions
+from toolkit.command_options import Flag, StageOptions
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import Finder
 from toolkit.data.dataset import Dataset

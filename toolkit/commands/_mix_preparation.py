@@ -27,13 +27,13 @@ from toolkit.data.row_index import ShardState
 from toolkit.errors import ConfigError, DataError, ToolkitError, choices, did_you_mean, quoted
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import shard_tasks, tasks_of
-from toolkit.ingest import input_types
-from toolkit.mix import publish
+from toolkit.ingest import inputs
+from toolkit.mix import publication
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.budget import BudgetSettings, bounds
 from toolkit.mix.budget.bounds import GroupBudget
-from toolkit.mix.joined_sets import JoinedSet
-from toolkit.mix.publish import BudgetFound, unchanged_manifest
+from toolkit.mix.join import JoinedSet
+from toolkit.mix.publication import BudgetFound, unchanged_manifest
 from toolkit.mix.rule_effects.counts import Totals
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.writer import check_folder
@@ -250,9 +250,9 @@ def check_output(context: Context, settings: MixSettings) -> str:
         ConfigError: if something else is there.
     """
     datasets = [stream.dataset for stream in settings.streams]
-    replaced = publish.check_output(settings.output.path, datasets, overwrite=context.options.overwrite)
+    replaced = publication.check_output(settings.output.path, datasets, overwrite=context.options.overwrite)
     if settings.rejected is not None:
-        publish.check_rejected(settings.output.path, settings.rejected)
+        publication.check_rejected(settings.output.path, settings.rejected)
     return replaced
 
 
@@ -329,7 +329,7 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
     if context.share and not shards:
         return  # the sets need not be there yet
     if stream.own is None:  # or else it is over a sample, whose documents are of other shards
-        stream = msgspec.structs.replace(stream, own=input_types.of_documents(stream.dataset, listed))
+        stream = msgspec.structs.replace(stream, own=inputs.of_documents(stream.dataset, listed))
     source = context.source_of(stream.dataset, shards)
     if refused := source.faults([attribute.set for attribute in stream.attributes]):
         if not context.options.only_shows:
@@ -454,7 +454,7 @@ def fill_budget(context: Context, prepared: PreparedMix) -> PreparedMix:
 def as_published(prepared: PreparedMix) -> PreparedMix | None:
     """Return a mix with published bounds; None for another mix."""
     budget = prepared.settings.budget
-    published = publish.load_manifest(prepared.settings.output.path) if budget else None
+    published = publication.load_manifest(prepared.settings.output.path) if budget else None
     if budget is None or published is None or published.budget is None:
         return None
     before = _bounded(prepared, budget, published.budget)

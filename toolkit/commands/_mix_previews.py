@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolkit import partial_sums
-from toolkit.command_line import CommandResult, absent
+from toolkit.command_options import CommandResult, absent
 from toolkit.commands import (
+    _mix_finish as publishing,
     _mix_preparation as preparation,
-    _mix_publishing as publishing,
     _mix_tables as tables,
     _sections as sections,
     _tag_sample as using,
@@ -26,7 +26,7 @@ from toolkit.errors import ConfigError, amount, mismatch
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import shard_tasks
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.publish import BlocklistCount, OrphanCount, Unseen
+from toolkit.mix.publication import BlocklistCount, OrphanCount, Unseen
 from toolkit.mix.rule_effects import explain as explaining, preview, summary
 from toolkit.mix.rule_effects.counts import RuleEffect, Totals, added
 from toolkit.mix.writer import not_carried

@@ -9,7 +9,7 @@ from toolkit import partial_sums
 from toolkit.data import excerpts
 from toolkit.errors import amount, short
 from toolkit.mix.budget.bounds import GroupBudget
-from toolkit.mix.publish import BudgetFound, LabelTotals, Manifest, Unseen
+from toolkit.mix.publication import BudgetFound, LabelTotals, Manifest, Unseen
 from toolkit.mix.rule_effects.counts import NO_LABEL, RuleEffect, Totals
 from toolkit.rules.kinds import kind_called
 from toolkit.stages.context import table

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from toolkit.command_line import Flag, Limited
+from toolkit.command_options import Flag, Limited
 from toolkit.commands import _tag_sample as using
-from toolkit.data import excerpts, metadata_fields, schema
+from toolkit.data import document_fields, excerpts, schema
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError, did_you_mean
 from toolkit.inspect.counting import LABELS_AT
@@ -160,7 +160,7 @@ class Finder:
     def _refuse_unknown_key(self, used: set[str], option: str, text: str) -> None:
         """Raise ConfigError for a name of no set."""
         all_keys = {key for keys in self._keys.values() for key in keys}
-        unknown = sorted(used - all_keys - {metadata_fields.METADATA})
+        unknown = sorted(used - all_keys - {document_fields.METADATA})
         if unknown and not self._foreign & self._selected.keys():
             hint = (
                 did_you_mean(unknown[0], [*all_keys, *self._all, *NAMED])

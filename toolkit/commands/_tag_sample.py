@@ -15,7 +15,7 @@ from toolkit.ingest import ingest_config
 from toolkit.records import sets as records
 from toolkit.stages.context import Context, Outcome, failures, table
 from toolkit.storage.threads import for_each
-from toolkit.tag import execution, run as tagging, sample, schema_check
+from toolkit.tag import run as tagging, sample, schema_check
 from toolkit.tag.plan import build
 from toolkit.tag.schema_check import check_section
 
@@ -132,7 +132,7 @@ def _failed(dataset: Dataset, broken: list[str]) -> Outcome:
 
 def _outcome(context: Context, dataset: Dataset, record: sample.SampleRecord, files: list[str]) -> Outcome:
     drawn, plan = sample.dataset_of(dataset), sections.tags(context)
-    worked = execution.work_done(plan, drawn, files, always=True)
+    worked = tagging.work_done(plan, drawn, files, always=True)
     rows = [["set", "keys", "documents asked", "seconds"]]
     for name, item in worked.items():
         keys = ", ".join(entry.key for entry in plan.sets[name])

@@ -16,7 +16,7 @@ from toolkit.ingest.input_rows.preview import Preview, preview
 from toolkit.ingest.plan import InputToIngest
 from toolkit.inspect.documents import FileDocuments
 from toolkit.inspect.targets import Format, recorded_format
-from toolkit.mix import publish
+from toolkit.mix import publication
 from toolkit.mix.settings import REJECTED
 from toolkit.records import left_out
 from toolkit.records.left_out import LeftOut
@@ -105,7 +105,7 @@ def in_output(
         settings = mix.get("output") if isinstance(mix, dict) else None
         output = settings.get("path") if isinstance(settings, dict) else None
     requested = sorted(set(names))
-    manifest = publish.load_manifest(output) if output and requested else None
+    manifest = publication.load_manifest(output) if output and requested else None
     if manifest is None or output is None:
         return None
     format_ = recorded_format(manifest.settings)

@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.align import align_config, join as joining, write
-from toolkit.align.write import Todo, progress_of, works_to_write
-from toolkit.command_line import CommandResult, Configured, Flag, Shared
+from toolkit.align import align_config, join as joining
+from toolkit.align.join import Todo, progress_of, works_to_write
+from toolkit.command_options import CommandResult, Configured, Flag, Shared
 from toolkit.commands import _sections as sections
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
@@ -19,8 +19,8 @@ from toolkit.execution.executors import Report, Task
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
 from toolkit.stages.context import Context, Outcome, StepFailed, all_values, show_plan, table
+from toolkit.stages.declaration import NOT_BEGUN, Checked, Declaration, Look, Progress
 from toolkit.stages.disk_quota import FILES, DiskUse, EstimateOf
-from toolkit.stages.stage import NOT_BEGUN, Checked, Declaration, Look, Progress
 from toolkit.storage import json_files
 from toolkit.storage.paths import exists, join, list_files, remove_tree, size_of
 
@@ -254,9 +254,9 @@ class _AlignedSets:
         tasks = [
             Task(dataset.attribute_path(entry.set, work.shard), work, key=work.shard)
             for work in works
-            if not write.is_done(work)
+            if not joining.is_done(work)
         ]
-        return len(self._run(f"writing {entry.set}", write.write_shard, tasks, per_shard=True))
+        return len(self._run(f"writing {entry.set}", joining.write_shard, tasks, per_shard=True))
 
     def _tell(self, entry: align_config.Entry, counts: dict[str, int], written: int) -> None:
         self.rows.append([entry.set, *(f"{counts.get(name, 0):,}" for name in _COUNTED), str(written)])

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Configured, Flag
+from toolkit.command_options import CommandResult, Configured, Flag
 from toolkit.commands import _label_files as files, _sections as sections, tag
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
@@ -16,12 +16,12 @@ from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import ShardDone
 from toolkit.learn.annotate import annotate_config, annotator as annotators, batch, ledger, requests
 from toolkit.learn.annotate.annotator import SAMPLE, Annotator
-from toolkit.learn.annotate.endpoint import authorization
+from toolkit.learn.annotate.requests import authorization
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
+from toolkit.stages.declaration import Checked, Declaration, Look, Progress
 from toolkit.stages.disk_quota import DiskUse
-from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.tag import run as tagging
 from toolkit.tag.plan import build

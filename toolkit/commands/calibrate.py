@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar
 
-from toolkit.command_line import Configured, Flag, StageOptions
+from toolkit.command_options import Configured, Flag, StageOptions
 from toolkit.commands.dedup import make_sets, plan_of, stage_of
 from toolkit.errors import ConfigError
 from toolkit.stages.context import Context, Outcome

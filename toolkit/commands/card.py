@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from toolkit.aggregate import drawing, tables, thresholds
-from toolkit.command_line import CommandResult, Flag, absent
+from toolkit.command_options import CommandResult, Flag, absent
 from toolkit.commands import _sections as sections
 from toolkit.commands._description import DescriptionOptions, facts_of, is_replaced, note_origin, section
 from toolkit.commands.stats import Counting, prepare, prepare_dataset
-from toolkit.describe import card, card_head, card_marks, croissant, disclosure
+from toolkit.describe import card, card_marks, croissant, disclosure
 from toolkit.describe.about import About, read_about
 from toolkit.describe.card_numbers import PICTURE, CardCounts, Picture, attributes_of, picture_of, root
 from toolkit.describe.model import Facts
@@ -175,7 +175,7 @@ def run(context: Context, options: Options) -> Outcome:
     numbers = numbers_of(context, facts, about, options.first, keep=not reads)
     drawing = picture_of(numbers, facts) if options.first is None else None
     picture, numbers = _drawn(drawing, join(facts.root, PICTURE), numbers)
-    configurations = card_head.configurations_of(facts, list_files(facts.root))
+    configurations = card.configurations_of(facts, list_files(facts.root))
     disclosed = disclosure.load(facts.root)
     extras = card.CardExtras(
         path,
@@ -185,7 +185,7 @@ def run(context: Context, options: Options) -> Outcome:
     )
     text = card.document(facts, about, configurations, numbers, previous, extras)
     names = [configuration.name for configuration in configurations]
-    notes = list(dict.fromkeys([*filter(None, card_head.notes_of(facts, configurations)), *numbers.notes]))
+    notes = list(dict.fromkeys([*filter(None, card.notes_of(facts, configurations)), *numbers.notes]))
     result = DatasetCard(path=path, configurations=names, kept=len(previous.blocks), notes=notes)
     files = {PICTURE: picture}
     if options.html or exists(join(facts.root, html.NAME)):

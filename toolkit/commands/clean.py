@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, ClassVar
 
-from toolkit.command_line import CommandResult, Flag, Looking, Words
+from toolkit.command_options import CommandResult, Flag, Looking, Words
 from toolkit.commands import _sections as sections
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.errors import ConfigError, NothingThere, amount

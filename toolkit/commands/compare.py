@@ -6,7 +6,7 @@ import msgspec
 
 from toolkit.aggregate.agreement import Agreement
 from toolkit.aggregate.distributions import quantiles
-from toolkit.command_line import CommandResult, Flag, Words, absent, natural
+from toolkit.command_options import CommandResult, Flag, Words, absent, natural
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import confusion
 from toolkit.data import excerpts
@@ -14,7 +14,7 @@ from toolkit.errors import ConfigError, amount, mismatch, short
 from toolkit.execution.grouped import tasks_of
 from toolkit.inspect import comparing
 from toolkit.inspect.comparing import Comparison, Example, Pair, Part, parts_of
-from toolkit.mix.joined_sets import JoinedKey, JoinedSet
+from toolkit.mix.join import JoinedKey, JoinedSet
 from toolkit.stages.context import Context, Outcome, failures
 
 

@@ -5,10 +5,10 @@ from contextlib import contextmanager, suppress
 from typing import Annotated, ClassVar
 
 from toolkit.align import align_config
-from toolkit.command_line import Flag, Options as CommonOptions, Words
+from toolkit.command_options import Flag, Options as CommonOptions, Words
 from toolkit.commands import _sections as sections
 from toolkit.config.settings import ConfigNode, stages
-from toolkit.data.metadata_fields import METADATA
+from toolkit.data.document_fields import METADATA
 from toolkit.data.schema import ANY, Type
 from toolkit.describe.about import read_about
 from toolkit.errors import ConfigError, MissingExtra, MissingModel
@@ -17,7 +17,7 @@ from toolkit.learn.train import trained_models
 from toolkit.rules import checker, expression_tree, expressions, ruleset
 from toolkit.rules.rule import Rule
 from toolkit.stages.context import Context, Outcome, show_settings
-from toolkit.stages.stage import Faults
+from toolkit.stages.declaration import Faults
 from toolkit.tag import plan as tag_plan
 from toolkit.whole_corpus import corpus_config
 

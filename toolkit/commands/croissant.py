@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Flag, absent
+from toolkit.command_options import CommandResult, Flag, absent
 from toolkit.commands import _description
 from toolkit.describe import croissant, splits, versions
 from toolkit.describe.about import About, read_about

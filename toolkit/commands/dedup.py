@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Configured, Flag, StageOptions, absent
+from toolkit.command_options import CommandResult, Configured, Flag, StageOptions, absent
 from toolkit.config.settings import sets_before
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
@@ -20,8 +20,8 @@ from toolkit.records import identity
 from toolkit.records.failures import FailureRecords
 from toolkit.records.set_declaration import check_made
 from toolkit.stages.context import Context, Outcome, StepFailed, all_values, show_plan, table
+from toolkit.stages.declaration import Checked, Declaration, Look, Progress
 from toolkit.stages.disk_quota import FILES, DiskUse, EstimateOf
-from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.addresses import reveal_url
 from toolkit.storage.paths import no_folder
 from toolkit.whole_corpus import corpus_config, resolve, sign

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from toolkit.aggregate.tables import Table
-from toolkit.command_line import Flag, positive
+from toolkit.command_options import Flag, positive
 from toolkit.commands._description import DescriptionOptions, facts_of, is_replaced, note_origin, section
 from toolkit.commands.card import count, counting_of
 from toolkit.describe import disclosure

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from toolkit.aggregate.tables import display
-from toolkit.command_line import CommandResult, Flag, Words, natural
+from toolkit.command_options import CommandResult, Flag, Words, natural
 from toolkit.commands import _questions as questions
 from toolkit.commands._questions import LABELS, LANGUAGE, LENGTH, Finder, confusion
 from toolkit.config import scale as scales, settings as config
@@ -16,10 +16,10 @@ from toolkit.data import excerpts
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, ToolkitError, amount
 from toolkit.execution.grouped import tasks_of
-from toolkit.learn.evaluate import evaluation, plots, predictions as answering, results
+from toolkit.learn.evaluate import evaluation, metrics, plots, predictions as answering
 from toolkit.learn.evaluate.metrics import HEADLINES, Task as What
 from toolkit.learn.train import trained_models
-from toolkit.mix.joined_sets import JoinedSet, scale_of
+from toolkit.mix.join import JoinedSet, scale_of
 from toolkit.records import sets as records
 from toolkit.stages.context import Context, Outcome, failures, table
 from toolkit.storage.paths import check_writable
@@ -35,7 +35,7 @@ _TASKS = {
 }
 
 
-def task(result: results.Judged) -> str:
+def task(result: metrics.Judged) -> str:
     """Return the task in words."""
     text = _TASKS[result.task]
     if result.level == "ordinal":
@@ -57,7 +57,7 @@ def task(result: results.Judged) -> str:
     return text
 
 
-def whole(result: results.Judged) -> str:
+def whole(result: metrics.Judged) -> str:
     """Return the tables of all documents: metrics, differences, labels, confusion, calibration."""
     group, heads = result.all, _heads(result)
     metrics = list(dict.fromkeys(metric for scores in group.scores.values() for metric in scores))
@@ -70,7 +70,7 @@ def whole(result: results.Judged) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _differences(group: results.GroupScores, heads: Mapping[str, str]) -> str:
+def _differences(group: metrics.GroupScores, heads: Mapping[str, str]) -> str:
     listed = [difference for difference in group.differences if difference.metrics]
     if not listed:
         return ""
@@ -80,7 +80,7 @@ def _differences(group: results.GroupScores, heads: Mapping[str, str]) -> str:
     return table(rows)
 
 
-def _details(details: results.Details) -> Iterable[str]:
+def _details(details: metrics.Details) -> Iterable[str]:
     if details.labels:
         rows = [["label", "documents", "precision", "recall", "F1"]]
         for label in details.labels[:MOST_LABELS]:
@@ -108,7 +108,7 @@ def _details(details: results.Details) -> Iterable[str]:
         yield table(rows, right=[1, 2])
 
 
-def groups(by: str, result: results.Judged) -> str:
+def groups(by: str, result: metrics.Judged) -> str:
     """Return the table of the groups of one kind."""
     listed, (more, documents) = result.groups[by], result.left_out[by]
     columns = [
@@ -135,18 +135,18 @@ def groups(by: str, result: results.Judged) -> str:
     return text + (f"\nand {more:,} smaller groups, {amount(documents, 'document')}" if more else "")
 
 
-def _first(pair: tuple[str, str], listed: Sequence[results.GroupScores], result: results.Judged) -> str:
+def _first(pair: tuple[str, str], listed: Sequence[metrics.GroupScores], result: metrics.Judged) -> str:
     """Return the first headline metric with a comparison in some group."""
     return next((m for m in HEADLINES[result.task] if any(m in _of(group, pair) for group in listed)), "")
 
 
-def _of(group: results.GroupScores, pair: tuple[str, str]) -> dict[str, results.Paired]:
+def _of(group: metrics.GroupScores, pair: tuple[str, str]) -> dict[str, metrics.Paired]:
     return next(
         (difference.metrics for difference in group.differences if (difference.one, difference.other) == pair), {}
     )
 
 
-def warnings(result: results.Judged) -> list[str]:
+def warnings(result: metrics.Judged) -> list[str]:
     """Return important remarks."""
     messages = []
     for group in [result.all, *(group for listed in result.groups.values() for group in listed)]:
@@ -158,12 +158,12 @@ def warnings(result: results.Judged) -> list[str]:
     return messages
 
 
-def _heads(result: results.Judged) -> dict[str, str]:
+def _heads(result: metrics.Judged) -> dict[str, str]:
     """Return the names of predictions and baselines in tables: of two predictions, A and B."""
     names = dict(zip(result.details, "AB", strict=False))
     if len(names) == 1:
         names = {name: excerpts.head(name, 40) for name in names}
-    return {results.MAJORITY: "majority", results.SOURCE: "source only", **names}
+    return {metrics.MAJORITY: "majority", metrics.SOURCE: "source only", **names}
 
 
 def _number(value: float | None) -> str:
@@ -173,7 +173,7 @@ def _number(value: float | None) -> str:
     return "0.000" if text == "-0.000" else text
 
 
-def _cell(estimate: results.Estimate | None) -> str:
+def _cell(estimate: metrics.Estimate | None) -> str:
     if estimate is None or estimate.value is None:
         return "-"
     if estimate.low is None:
@@ -181,7 +181,7 @@ def _cell(estimate: results.Estimate | None) -> str:
     return f"{_number(estimate.value)} [{_number(estimate.low)}, {_number(estimate.high)}]"
 
 
-def _verdict(difference: results.Paired | None) -> str:
+def _verdict(difference: metrics.Paired | None) -> str:
     return (
         "-"
         if difference is None
@@ -225,9 +225,9 @@ class Evaluation(CommandResult, kw_only=True):
     task: What
     level: str | None
     scale: Scale | None
-    all: results.GroupScores
-    details: dict[str, results.Details]
-    groups: dict[str, list[results.GroupScores]]
+    all: metrics.GroupScores
+    details: dict[str, metrics.Details]
+    groups: dict[str, list[metrics.GroupScores]]
     left_out: dict[str, dict[str, int]]
     baselines: dict[str, str]
     rounds: int
@@ -306,7 +306,7 @@ def run(context: Context, options: Options) -> Outcome:
     if labels:
         columns[LABELS], unused = labels.column(b"".join(answer.keys for answer in answers))
     documents = sum(answer.documents for answer in answers)
-    if not len(columns[results.SOURCE].values):
+    if not len(columns[metrics.SOURCE].values):
         where = "" if options.where is None else f"--where {options.where}: "
         raise ConfigError(f"{where}expected documents to look at, got none of {documents:,}")
     hashes = np.frombuffer(b"".join(answer.hashes for answer in answers), np.uint64)
@@ -314,7 +314,7 @@ def run(context: Context, options: Options) -> Outcome:
     judge = evaluation.Judge(
         columns[LABELS],
         predictions,
-        columns[results.SOURCE].values,
+        columns[metrics.SOURCE].values,
         hashes,
         task=options.task,
         count=options.rounds,
@@ -337,7 +337,7 @@ def run(context: Context, options: Options) -> Outcome:
         where=options.where,
         sample=over or None,
         documents=documents,
-        looked_at=len(columns[results.SOURCE].values),
+        looked_at=len(columns[metrics.SOURCE].values),
         labels_of_no_document=unused,
         task=result.task,
         level=result.level or None,
@@ -384,7 +384,7 @@ def _questions(options: Options, dataset: Dataset, *, in_files: bool) -> tuple[l
     if options.language is None and language and language.text in [_of_set(question) for question in columns]:
         labels = [question for question in columns if question.name == LABELS]  # languages are judged by what they are
         language = msgspec.structs.replace(labels[0], name=LANGUAGE) if labels else None
-    groups = [answering.Question(results.SOURCE, "source"), *([language] if language else []), questions.of_lengths()]
+    groups = [answering.Question(metrics.SOURCE, "source"), *([language] if language else []), questions.of_lengths()]
     names = {group.name for group in [*columns, *groups]}
     groups += [finder.question(text, text, "--by") for text in dict.fromkeys(options.by) if text not in names]
     return [*columns, *groups], [group.name for group in groups]
@@ -426,7 +426,7 @@ def _scale(options: Options, sets: Sequence[JoinedSet], spec: answering.LabelFil
     return spec.scale if spec else scale_of(options.against, sets)
 
 
-def _text(options: Options, result: results.Judged, data: Evaluation, over: str) -> str:
+def _text(options: Options, result: metrics.Judged, data: Evaluation, over: str) -> str:
     """Return the evaluation for people."""
     where = f" where {options.where}" if options.where is not None else ""
     lines = [over] if over else []

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Configured, Flag, Limited, Shared
+from toolkit.command_options import CommandResult, Configured, Flag, Limited, Shared
 from toolkit.data.tables.from_arrow import check_installed
 from toolkit.errors import ConfigError, amount, mismatch
 from toolkit.execution.executors import Task

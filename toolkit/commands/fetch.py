@@ -3,7 +3,7 @@
 import argparse
 from typing import Annotated, ClassVar
 
-from toolkit.command_line import CommandResult, Flag, Options as Common, Words, absent
+from toolkit.command_options import CommandResult, Flag, Options as Common, Words, absent
 from toolkit.data.dataset import ConfiguredPath, check_apart
 from toolkit.errors import ConfigError, amount, few
 from toolkit.execution.executors import Task

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Flag, Inspecting, Limited, Words, absent
+from toolkit.command_options import CommandResult, Flag, Inspecting, Limited, Words, absent
 from toolkit.commands import _tracing as tracing
 from toolkit.commands._tracing import first_documents, show_document, show_preview
 from toolkit.data import row_index
@@ -21,7 +21,7 @@ from toolkit.ingest.input_rows.preview import Preview
 from toolkit.inspect import targets
 from toolkit.inspect.documents import FileDocuments, types_of
 from toolkit.inspect.targets import format_of, recorded_format
-from toolkit.mix import publish
+from toolkit.mix import publication
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import Writer
 from toolkit.records.left_out import LeftOut, is_called
@@ -148,7 +148,7 @@ def _outputs(target: str) -> list[tuple[str, Writer]]:
     home = targets.home_of(target)
     if not (whole or exists(target)) or home.kind == "dataset":
         return []
-    if home.kind == "output" and (manifest := publish.load_manifest(home.root)):
+    if home.kind == "output" and (manifest := publication.load_manifest(home.root)):
         name, writer = home.name(target), recorded_format(manifest.settings).writer()
         parts = [part.path for part in manifest.parts if part.label != REJECTED]
         chosen = [path for path in parts if path == name or path.startswith(f"{name}/" if name else "")]

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from toolkit import one_pass
-from toolkit.command_line import CommandResult, Configured, StageOptions, absent
+from toolkit.command_options import CommandResult, Configured, StageOptions, absent
 from toolkit.commands import _mix_preparation as preparation, _sections as sections
 from toolkit.config.settings import stages
 from toolkit.data.dataset import ConfiguredPath, Dataset, Inside, check_dataset, dataset_folders
@@ -29,7 +29,7 @@ from toolkit.ingest import (
 )
 from toolkit.ingest.attempts import SupersededInput, find_superseded, forget_superseded, removed_inputs
 from toolkit.ingest.inputs import FinishedInputs
-from toolkit.mix import bindings, publish
+from toolkit.mix import bindings, publication
 from toolkit.mix.rule_effects.counts import added
 from toolkit.mix.settings import MixSettings
 from toolkit.mix.writer import not_carried
@@ -38,8 +38,8 @@ from toolkit.records import ingested, left_out
 from toolkit.records.failures import FailureRecord, FailureRecords
 from toolkit.records.left_out import Verdict
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
+from toolkit.stages.declaration import Checked, Declaration, Look, Progress
 from toolkit.stages.disk_quota import DiskEstimate, DiskUse
-from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.stages.tasks import skip_finished
 from toolkit.storage import store_of
 from toolkit.storage.paths import work_folder
@@ -106,7 +106,7 @@ class Passing(msgspec.Struct):
                 output = self.mix.settings.output.path
                 if context.share is None:
                     with context.lease_output(output):
-                        publish.finish_interrupted(output)
+                        publication.finish_interrupted(output)
                 stack.enter_context(context.lease_output(output, self.mix.settings.stage_digest()))
             yield
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import msgspec
 
-from toolkit.command_line import Flag, Options as CommonOptions, Words
+from toolkit.command_options import Flag, Options as CommonOptions, Words
 from toolkit.config import recipes, settings as config
 from toolkit.data.dataset import SHARD_SUFFIXES, is_within, normal_path
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER

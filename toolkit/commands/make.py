@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec.structs import replace
 
-from toolkit.command_line import CommandResult, Configured, StageOptions
+from toolkit.command_options import CommandResult, Configured, StageOptions
 from toolkit.commands import dedup
 from toolkit.config.settings import sets_before
 from toolkit.errors import ConfigError, ToolkitError, amount, errors_from, few
@@ -19,8 +19,8 @@ from toolkit.records import ingested, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.records.set_declaration import check_made, declare_set, what_to_declare
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
+from toolkit.stages.declaration import Checked, Declaration, Look, Progress
 from toolkit.stages.disk_quota import ATTRIBUTES, DOCUMENTS, FILES, DiskUse
-from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.storage.json_files import json_digest
 from toolkit.storage.threads import for_each
 from toolkit.tag import tagger

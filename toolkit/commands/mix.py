@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from toolkit.command_line import Configured, Flag, StageOptions, natural
+from toolkit.command_options import Configured, Flag, StageOptions, natural
 from toolkit.commands import (
+    _mix_finish as publishing,
     _mix_preparation as preparation,
-    _mix_publishing as publishing,
     _sections as sections,
     _tag_sample as using,
 )
+from toolkit.commands._mix_finish import MixResult
 from toolkit.commands._mix_preparation import PreparedMix
-from toolkit.commands._mix_publishing import MixResult
 from toolkit.config.settings import ConfigNode
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
@@ -25,18 +25,18 @@ from toolkit.describe.provenance import counted
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount, few
 from toolkit.execution.executors import Task
 from toolkit.execution.grouped import shard_tasks
-from toolkit.mix import bindings, intermediates, join, lock, publish
-from toolkit.mix.joined_sets import JoinedSet
-from toolkit.mix.publish import Manifest, is_unchanged, unchanged_manifest
+from toolkit.mix import bindings, intermediates, join, lock, publication
+from toolkit.mix.join import JoinedSet
+from toolkit.mix.publication import Manifest, is_unchanged, unchanged_manifest
 from toolkit.mix.rule_effects.counts import added
 from toolkit.mix.settings import TOKENS as FORMAT, MixSettings, Stream
 from toolkit.records import external_sets, sets
 from toolkit.records.failures import FailureRecords
 from toolkit.records.origins import Origin
 from toolkit.stages.context import Context, Outcome, with_share
+from toolkit.stages.declaration import Checked, Declaration, Look, Progress
 from toolkit.stages.disk_quota import DOCUMENT, FILES, NO_DISK, DiskEstimate, DiskUse, EstimateOf, text_of
 from toolkit.stages.set_state import state_of
-from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.stages.tasks import skip_finished
 from toolkit.storage import freshness
 from toolkit.storage.addresses import reveal_url
@@ -130,7 +130,7 @@ def _check_lock(settings: MixSettings, path: str) -> None:
     origin = Origin(datasets={}, shards=lock.contents_of(existing))
     if origin.is_of([stream.dataset for stream in settings.streams]):
         return
-    published = publish.load_manifest(settings.output.path)
+    published = publication.load_manifest(settings.output.path)
     if not published or _lock(settings, published) != existing:
         documents = amount(sum(shard.documents for shard in existing.documents.values()), "document")
         raise ConfigError(
@@ -170,7 +170,7 @@ def finish(
     if not getattr(outcome.data, "published", False) or (options.lock is None and options.locked is None):
         return
     settings = sections.mix(context)
-    manifest = publish.load_manifest(settings.output.path)
+    manifest = publication.load_manifest(settings.output.path)
     assert manifest is not None, "it was just published"
     result = _lock(settings, manifest)
     if options.locked is not None:
@@ -366,7 +366,7 @@ def _encode(context: Context, prepared: PreparedMix, *, whole: bool) -> tuple[Ma
     output = settings.output.path
     context.sweep(output, *{stream.dataset.bookkeeping: None for stream in settings.streams})
     if whole:
-        publish.finish_interrupted(output)
+        publication.finish_interrupted(output)
     with intermediates.looking(settings):
         manifest = unchanged_manifest(listed) if whole and listed and not prepared.unreadable else None
         if manifest:
@@ -427,7 +427,7 @@ def progress(look: Look, mixes: Mixes = sections.mix_and_editions) -> Iterator[P
 
 
 def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress]:
-    published: publish.Published = look.published[name]
+    published: publication.Published = look.published[name]
     reason = settings.needs_all_shards
     by_stream = {stream.name: _works(look, settings, stream) for stream in settings.streams}
     listed = (work for works in by_stream.values() for work in works or () if work.key not in look.deleted)
@@ -470,8 +470,8 @@ def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress
     failed = {} if is_done else FailureRecords(work_folder(output), "write").load()
     why = "" if is_done else published.fault or f"`toolkit {command}` puts the parts together"
     broken = {key: record.message for key, record in failed.items()}
-    publication = "publish" if name == "mix" else f"publish of {name}"
-    yield Progress(publication, "write", {} if failed else {output: why}, failed=broken, is_one=True)
+    publishing = "publish" if name == "mix" else f"publish of {name}"
+    yield Progress(publishing, "write", {} if failed else {output: why}, failed=broken, is_one=True)
 
 
 def _stale(look: Look, settings: MixSettings) -> dict[str, DataError]:
@@ -532,7 +532,7 @@ def looked(look: Look, mixes: Mixes = sections.mix_and_editions) -> str:
         settings = preparation.settings_of(context, writes=False)
         look.datasets += [stream.dataset for stream in settings.streams]
         look.listings.append(intermediates.looking(settings))
-        look.published[name] = publish.Published(settings)
+        look.published[name] = publication.Published(settings)
         folders[name] = work_folder(settings.output.path)
     look.folders |= folders
     return next(iter(folders.values()))

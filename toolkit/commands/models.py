@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from msgspec import structs
 
-from toolkit.command_line import CommandResult, Options as Common
+from toolkit.command_options import CommandResult, Options as Common
 from toolkit.stages.context import Context, Outcome, table
 from toolkit.storage import models
 

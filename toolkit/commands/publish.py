@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, ClassVar
 
-from toolkit.command_line import CommandResult, Flag, Looking, Words, absent
+from toolkit.command_options import CommandResult, Flag, Looking, Words, absent
 from toolkit.commands import _sections as sections, validate
 from toolkit.data.dataset import ConfiguredPath as Written, check_apart
 from toolkit.distribution import NAME
@@ -10,8 +10,8 @@ from toolkit.errors import ConfigError, amount
 from toolkit.execution.executors import Task
 from toolkit.execution.progress import Progress
 from toolkit.publish.fetching import FetchJob, fetch
+from toolkit.publish.folder import PublicationFolder, credentials, files_of
 from toolkit.publish.hub import BATCH, Repository
-from toolkit.publish.publishing import PublicationFolder, credentials, files_of
 from toolkit.publish.release import FORM, ReleaseFile, is_hub, parse
 from toolkit.stages.context import Context, Outcome, failures
 from toolkit.storage.paths import check_writable, join

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import msgspec
 
 from toolkit.aggregate.columns import folder_of
-from toolkit.command_line import CommandResult, FailedResult, Flag, Limited, Looking, Words
+from toolkit.command_options import CommandResult, FailedResult, Flag, Limited, Looking, Words
 from toolkit.commands import _mix_preparation as preparation
 from toolkit.commands._mix_preparation import PreparedMix
 from toolkit.config import settings as config
@@ -26,9 +26,9 @@ from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import Work, log_of_dataset, run_batch
 from toolkit.ingest.tables.arrow import NOT_FINITE
 from toolkit.inspect import targets
-from toolkit.mix import intermediates, plan, publish
+from toolkit.mix import intermediates, plan, publication
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.publish import unchanged_manifest
+from toolkit.mix.publication import unchanged_manifest
 from toolkit.mix.rule_effects.counts import Totals, added
 from toolkit.mix.rule_effects.preview import uneven_losses
 from toolkit.mix.settings import MixSettings, OutputSettings, Stream
@@ -215,10 +215,10 @@ def _notes(context: Context, prepared: PreparedMix) -> list[str]:
 def _faults(prepared: PreparedMix) -> Iterator[str]:
     """Yield the faults of an output of these settings."""
     folder = prepared.settings.output.path
-    manifest = publish.load_manifest(folder)
-    if manifest is None or publish.is_unfinished(folder) or manifest.settings != prepared.settings.recorded():
+    manifest = publication.load_manifest(folder)
+    if manifest is None or publication.is_unfinished(folder) or manifest.settings != prepared.settings.recorded():
         return
-    if fault := publish.fault_of(folder, manifest):
+    if fault := publication.fault_of(folder, manifest):
         yield fault
     elif prepared.settings.budget is None:  # whose bounds the digest has, too
         settings = prepared.settings
@@ -226,19 +226,19 @@ def _faults(prepared: PreparedMix) -> Iterator[str]:
         digest = plan.digest_of(inputs, settings.stage_digest(), settings.output.part_size, list(manifest.omitted))
         if digest != manifest.digest:
             got = f"expected the digest {digest} of its inputs and settings, got {manifest.digest}"
-            yield f"{publish.manifest_path(folder)}: {got}; run `toolkit mix`"
+            yield f"{publication.manifest_path(folder)}: {got}; run `toolkit mix`"
 
 
 def _why_not_mixed(prepared: PreparedMix, *, damaged: bool, complete: bool) -> str:
     """Return the reason for missing figures of the mix."""
     folder = prepared.settings.output.path
     would = "Not mixed yet: figures show what the rules would keep, before edits"
-    manifest = publish.load_manifest(folder)
+    manifest = publication.load_manifest(folder)
     if manifest is None:
         return f"The mix has not been made. {would}."
     if damaged:
         return f"{would}."
-    if publish.is_unfinished(folder):
+    if publication.is_unfinished(folder):
         return f"The publication of {folder} is not complete. {would}; run `toolkit mix`."
     if manifest.settings != prepared.settings.recorded():
         other = _differs(manifest.settings, prepared.settings.recorded())
@@ -449,9 +449,9 @@ def _other(context: Context, options: Options, path: str, share: float) -> Repor
 
 def _of_output(folder: str) -> Reported:
     run = output_facts.run_of_output(folder, _name(folder))
-    manifest = publish.load_manifest(folder)
-    fault = publish.fault_of(folder, manifest) if manifest else ""
-    return Reported(run, publish.origin_of(folder) or Origin(datasets={}), [fault] if fault else [])
+    manifest = publication.load_manifest(folder)
+    fault = publication.fault_of(folder, manifest) if manifest else ""
+    return Reported(run, publication.origin_of(folder) or Origin(datasets={}), [fault] if fault else [])
 
 
 def _name(path: str) -> str:

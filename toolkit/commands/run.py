@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Configured, Flag, StageOptions, find
-from toolkit.commands import _mix_preparation as preparation, _mix_publishing as publishing, ingest
+from toolkit.command_options import CommandResult, Configured, Flag, StageOptions, find
+from toolkit.commands import _mix_finish as publishing, _mix_preparation as preparation, ingest
+from toolkit.commands._mix_finish import MixResult
 from toolkit.commands._mix_preparation import PreparedMix
-from toolkit.commands._mix_publishing import MixResult
 from toolkit.commands.ingest import IngestResult, PlannedIngest
 from toolkit.config import settings
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError, NoDocuments, few
 from toolkit.ingest import inputs as ingest_records, plan as ingest_plan
-from toolkit.mix import bindings, intermediates, publish
-from toolkit.mix.publish import is_unchanged, unchanged_manifest
+from toolkit.mix import bindings, intermediates, publication
+from toolkit.mix.publication import is_unchanged, unchanged_manifest
 from toolkit.one_pass import InputToPass, attributes_by_record
 from toolkit.records import ingested
 from toolkit.stages.context import Context, Outcome, show_plan
-from toolkit.stages.stage import Look, check, plan, to_do
+from toolkit.stages.declaration import Look, check, plan, to_do
 from toolkit.storage.threads import for_each
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def _run_per_shard(context: Context, options: ingest.Options, planned: PlannedIn
         )
     else:
         with context.lease_output(output):
-            publish.finish_interrupted(output)
+            publication.finish_interrupted(output)
             shards = _shards(listed, ingest_records.record_with_settings)
             if shards is None:
                 raise DataError(
@@ -294,7 +294,7 @@ def _already(context: Context, listed: list[InputToPass]) -> Outcome | None:
         return None
     settings = listed[0].mixed("").settings
     output = settings.output.path
-    manifest = publish.load_manifest(output)
+    manifest = publication.load_manifest(output)
     shards = _shards(listed, ingest_records.finished_record) if manifest else None
     if shards is None:
         return None

@@ -7,15 +7,14 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Flag, Limited, Words
+from toolkit.command_options import CommandResult, Flag, Limited, Words
 from toolkit.commands import _sections as sections
 from toolkit.data.dataset import Dataset, open_dataset
 from toolkit.distribution import require_extra
 from toolkit.errors import ConfigError, errors_from
 from toolkit.inspect import targets
-from toolkit.mix import publish
-from toolkit.mix.join import JoinedShard
-from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix import publication
+from toolkit.mix.join import JoinedSet, JoinedShard
 from toolkit.mix.settings import Stream
 from toolkit.source import Source
 from toolkit.sql import streams, views
@@ -188,7 +187,7 @@ def _add_configured(context: Context, catalog: Catalog) -> None:
     for stream in mix.streams:
         sets = [joined.set for joined in stream.attributes]
         _add_stream(context, catalog, stream, f"{stream.name}_" if stream.name else "", sets=sets)
-    if publish.load_manifest(mix.output.path) is not None:
+    if publication.load_manifest(mix.output.path) is not None:
         catalog.add(OUTPUT, lambda: _of_parts(context, catalog, targets.expected(mix.output.path)))
 
 

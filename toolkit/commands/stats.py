@@ -15,12 +15,12 @@ from toolkit.aggregate.distributions import Distribution, leaves, merge_labels
 from toolkit.aggregate.histogram import Histogram, merged
 from toolkit.aggregate.tables import LengthsByLabel
 from toolkit.aggregate.thresholds import thresholds
-from toolkit.command_line import CommandResult, FailedResult, Flag, Inspecting, Limited, Words, absent
+from toolkit.command_options import CommandResult, FailedResult, Flag, Inspecting, Limited, Words, absent
 from toolkit.commands import _sections as sections
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, amount, did_you_mean
 from toolkit.execution.executors import Result, Task
-from toolkit.ingest import input_types, inputs
+from toolkit.ingest import inputs
 from toolkit.inspect import counting, targets as inspected
 from toolkit.inspect.counting import (
     COUNT,
@@ -37,8 +37,8 @@ from toolkit.inspect.counting import (
 from toolkit.inspect.documents import expected_format, merged_types
 from toolkit.inspect.targets import Format, recorded_format
 from toolkit.interop.external_rows import ForeignRows, ForeignTable
-from toolkit.mix import publish, settings as mix_settings
-from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
+from toolkit.mix import publication, settings as mix_settings
+from toolkit.mix.join import JoinedSet, names_for_rules, null_safe
 from toolkit.mix.rule_effects.counts import BeforeAfter, SizesByLabel
 from toolkit.mix.settings import Stream
 from toolkit.mix.writer import Writer
@@ -364,7 +364,7 @@ class _CountFinder:
     def _add_files(self, target: inspected.Target) -> None:
         """Add the files of a folder, or one file."""
         home = inspected.home_of(target.path)
-        manifest = publish.load_manifest(home.root) if home.kind == "output" else None
+        manifest = publication.load_manifest(home.root) if home.kind == "output" else None
         labels = {part.path: part.label for part in manifest.parts} if manifest else {}
         results = [join(target.folder, path) for path in target.files]
         self.emptied = self.emptied or (target.kind == "output" and not results)
@@ -396,7 +396,7 @@ class _CountFinder:
         self.counting.notes += notes
         self.counting.rejected.update(left_out.by_reason(record for _, record in ingested.load_all(stream.dataset)))
         self.counting.unit = "shards"
-        own = input_types.of_documents(stream.dataset, shards)
+        own = inputs.of_documents(stream.dataset, shards)
         stream = msgspec.structs.replace(stream, own=own, text=None)  # sizes are those of the documents' own text
         source = self._context.source_of(stream.dataset, shards)
         resolved = source.typed(stream)
@@ -428,7 +428,7 @@ class _CountFinder:
 # --- outputs ----------------------------------------------------------------------------------------------------------
 
 
-def _format_of(path: str, label: str | None, manifest: publish.Manifest | None) -> Format | None:
+def _format_of(path: str, label: str | None, manifest: publication.Manifest | None) -> Format | None:
     """Return the format of a file of an output; None for documents, as those are that a mix has dropped."""
     if manifest is None or label is None:
         return expected_format(path)
@@ -631,14 +631,14 @@ def _editions(original: str, other: str) -> tuple[dict[str, str], MixStatistics]
     return rendered, _mix_statistics(statistics, output=original, other=other)
 
 
-def _manifest(folder: str) -> publish.Manifest:
+def _manifest(folder: str) -> publication.Manifest:
     """Return the manifest of a mix, with statistics."""
-    manifest = publish.load_manifest(folder)
+    manifest = publication.load_manifest(folder)
     if manifest is None:
         raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
     if not manifest.statistics and manifest.totals.rows:
         raise ConfigError(
-            f"{publish.manifest_path(folder)}: expected statistics, got the manifest of an earlier version; "
+            f"{publication.manifest_path(folder)}: expected statistics, got the manifest of an earlier version; "
             "delete it with the output, and run `toolkit mix`"
         )
     return manifest

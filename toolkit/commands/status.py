@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Configured, Shared, absent
+from toolkit.command_options import CommandResult, Configured, Shared, absent
 from toolkit.config import settings
 from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, NothingThere, ToolkitError
@@ -19,7 +19,7 @@ from toolkit.records.failures import FailureRecords
 from toolkit.records.ingested import lost_shards
 from toolkit.session import current
 from toolkit.stages.context import Context, Outcome, table, with_share
-from toolkit.stages.stage import STATES, Item, Look, Progress, State
+from toolkit.stages.declaration import STATES, Item, Look, Progress, State
 
 LOOKS = 3
 """Times that all is looked at if what is published changes meanwhile."""

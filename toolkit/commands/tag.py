@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Flag, StageOptions, Words, absent, natural
+from toolkit.command_options import CommandResult, Flag, StageOptions, Words, absent, natural
 from toolkit.commands import _sections as sections
 from toolkit.data import row_index
 from toolkit.data.dataset import Dataset
@@ -22,13 +22,13 @@ from toolkit.ingest import ingest_config
 from toolkit.records.failures import FailureRecords
 from toolkit.records.sets import SetSchema, ShardSets, is_recorded
 from toolkit.stages.context import Context, Outcome, failures, show_plan, table
+from toolkit.stages.declaration import Checked, Declaration, Look, Progress
 from toolkit.stages.disk_quota import ATTRIBUTES, FILES, DiskUse
-from toolkit.stages.stage import Checked, Declaration, Look, Progress
 from toolkit.stages.tasks import skip_finished
 from toolkit.storage.threads import results_of
 from toolkit.tag import run as tagging, schema_check
-from toolkit.tag.execution import work_done
 from toolkit.tag.plan import Plan
+from toolkit.tag.run import work_done
 
 VALUE_CHARS = 160
 TEXT_CHARS = 60

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from toolkit import distribution
-from toolkit.command_line import CommandResult, Flag, Options as CommonOptions, Words
+from toolkit.command_options import CommandResult, Flag, Options as CommonOptions, Words
 from toolkit.config.docstrings import documentation, purpose
 from toolkit.data import schema
 from toolkit.data.documents import Document

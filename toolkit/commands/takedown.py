@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import msgspec
 from msgspec.structs import replace
 
-from toolkit.command_line import CommandResult, Flag, Options as CommonOptions, Words
+from toolkit.command_options import CommandResult, Flag, Options as CommonOptions, Words
 from toolkit.commands import _sections as sections
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import record_logs, row_index
 from toolkit.data.alignment import MAX_ROW, attribute_lines
 from toolkit.data.dataset import Dataset
+from toolkit.data.document_fields import OwnTypes
 from toolkit.data.documents import DOCUMENT_DECODER, AttributesRow, Rows, to_document
-from toolkit.data.own_types import OwnTypes
 from toolkit.describe import card, card_marks, croissant
 from toolkit.errors import ConfigError, DataError, ToolkitError, amount, short
 from toolkit.execution.executors import Report, Task
 from toolkit.ingest import ingest_config
 from toolkit.lazy_numpy import np
 from toolkit.make import make_config
-from toolkit.mix import publish
+from toolkit.mix import publication
 from toolkit.mix.settings import TAKEDOWN
 from toolkit.pages import card as card_page
 from toolkit.records import ingested, origins, sets, takedown
@@ -561,15 +561,15 @@ def _empty_examples(path: str) -> None:
 def _excerpts(context: Context) -> Iterator[str]:
     """Yield our files with excerpts: copies of samples, reports, and pages of cards. Commands make them again."""
     from toolkit.commands.report import SUFFIXES, origin_in
-    from toolkit.whole_corpus.kinds.sample import copies
+    from toolkit.whole_corpus.kinds import sample
 
     dataset = context.dataset
     for name in dataset.sets():
-        for copied in copies.load(dataset, name).copies.values():
-            yield from (file.path for file in copies.files_in(copied) if exists(file.path))
+        for copied in sample.load(dataset, name).copies.values():
+            yield from (file.path for file in sample.files_in(copied) if exists(file.path))
     mine = origins.origin_of([dataset]).without_places
     for root in _roots(context):
-        manifest = publish.load_manifest(root)
+        manifest = publication.load_manifest(root)
         parts = {part.path for part in manifest.parts} if manifest else set[str]()
         for relative in list_files(root):
             path = join(root, relative)
@@ -625,7 +625,7 @@ def _again(context: Context, lists: Iterable[str], works: Sequence[ShardToClear]
 
 def _has_lists(output: str, lists: Iterable[str]) -> bool:
     """Return True if an output has these lists (sha256), or is none."""
-    manifest = publish.load_manifest(output)
+    manifest = publication.load_manifest(output)
     rules = chain(*(stream["rules"] for stream in manifest.settings["streams"])) if manifest else ()
     digests = chain(*(rule.get("files", ()) for rule in rules if rule["name"] == TAKEDOWN))
     return manifest is None or {*digests} >= {*lists}

@@ -6,8 +6,8 @@ from typing import ClassVar
 from toolkit.commands import _sections as sections, mix
 from toolkit.commands.mix import Locking
 from toolkit.stages.context import Context, Outcome
+from toolkit.stages.declaration import Checked, Declaration
 from toolkit.stages.disk_quota import DiskUse
-from toolkit.stages.stage import Checked, Declaration
 
 
 class Options(Locking, frozen=True, kw_only=True):

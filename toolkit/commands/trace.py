@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Flag, Options as CommonOptions, Words, absent, positive
+from toolkit.command_options import CommandResult, Flag, Options as CommonOptions, Words, absent, positive
 from toolkit.commands import (
     _mix_preparation as preparation,
     _mix_previews as previews,
@@ -17,7 +17,7 @@ from toolkit.commands import (
 from toolkit.config import settings
 from toolkit.errors import ConfigError, amount, short
 from toolkit.execution.executors import Report, Task
-from toolkit.mix import publish
+from toolkit.mix import publication
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.join import JoinedShard, joint_rows
 from toolkit.mix.rule_effects import explain as explaining
@@ -302,7 +302,7 @@ def tokens_of(context: Context, spans: Mapping[Row, Sequence[tuple[int, int] | N
 def _traces(context: Context) -> Iterator[TraceFile]:
     for output in sections.mixes(context).values():
         section = output.config.mix.get("output", {})
-        manifest = publish.load_manifest(section["path"]) if section.get("format") == TOKENS else None
+        manifest = publication.load_manifest(section["path"]) if section.get("format") == TOKENS else None
         for part in manifest.parts if manifest else ():
             if part.label != REJECTED:
                 yield TraceFile(join(section["path"], part.path))

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import CommandResult, Configured, Flag
+from toolkit.command_options import CommandResult, Configured, Flag
 from toolkit.config.settings import sets_before
 from toolkit.errors import ConfigError, DataError, ToolkitError, amount
 from toolkit.learn.train import trained_models

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from toolkit.command_line import CommandResult, Flag, Inspecting, Limited, Shared, Words
+from toolkit.command_options import CommandResult, Flag, Inspecting, Limited, Shared, Words
 from toolkit.commands import _mix_preparation as preparation, _sections as sections
 from toolkit.commands._description import ScanCache, describer
 from toolkit.commands.dedup import plan_of
@@ -22,7 +22,7 @@ from toolkit.exporting.shard import indexes_in
 from toolkit.ingest import inputs
 from toolkit.inspect import targets
 from toolkit.inspect.targets import format_of, recorded_format
-from toolkit.mix import publish, settings as mix_settings
+from toolkit.mix import publication, settings as mix_settings
 from toolkit.mix.intermediates import check_shard
 from toolkit.mix.lock import Lock, load as load_lock
 from toolkit.records import ingested, set_declaration, sets
@@ -188,7 +188,7 @@ class _Validator:
             self._note_description(settings.output.path, settings.output.path)
             self._check_output(settings.output.path, settings.rejected)
             if not self.options.shard:
-                path, command = publish.manifest_path(settings.output.path), sections.command_of(name)
+                path, command = publication.manifest_path(settings.output.path), sections.command_of(name)
                 self.findings += [f"{path}: {fault}; run `toolkit {command}`" for fault in self._outdated(settings)]
 
     def check_target(self, target: str) -> None:
@@ -348,7 +348,7 @@ class _Validator:
 
     def _check_output(self, folder: str, rejected: str | None = None, files: list[str] | None = None) -> None:
         """Check an output, or the files of a release."""
-        manifest = publish.load_manifest(folder)
+        manifest = publication.load_manifest(folder)
         files = targets.data_files(folder) if files is None else files
         mine = self._of_share(folder, files)
         self.checked.append(f"{amount(len(mine), 'file')} of {folder}")
@@ -392,7 +392,7 @@ class _Validator:
 
     def _outdated(self, settings: mix_settings.MixSettings) -> Iterator[str]:
         """Yield differences between the output and the configuration's present result."""
-        manifest = publish.load_manifest(settings.output.path)
+        manifest = publication.load_manifest(settings.output.path)
         if manifest is None:
             return
         if manifest.settings != settings.recorded():
@@ -431,7 +431,7 @@ class _Validator:
                 self._cache.scans[work.file] = result.value.scan
 
 
-def _labels(manifest: publish.Manifest | None, files: list[str]) -> dict[str, str]:
+def _labels(manifest: publication.Manifest | None, files: list[str]) -> dict[str, str]:
     """Return the expected labels of rows by file; none for an output with relabelling."""
     if manifest is None:
         return {path: label for path in files if (label := label_of_path(path)) is not None}
@@ -441,7 +441,7 @@ def _labels(manifest: publish.Manifest | None, files: list[str]) -> dict[str, st
     return {part.path: manifest.label_of_rows(part.label) for part in parts}
 
 
-def _is_rejected(folder: str, path: str, manifest: publish.Manifest | None, rejected: str | None) -> bool:
+def _is_rejected(folder: str, path: str, manifest: publication.Manifest | None, rejected: str | None) -> bool:
     """Return true for a file of dropped documents: by the manifest, the configuration, or its rows."""
     labels = {part.path: part.label for part in manifest.parts} if manifest else {}
     if path in labels:

@@ -8,19 +8,19 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from toolkit.command_line import Flag, Inspecting, Limited
+from toolkit.command_options import Flag, Inspecting, Limited
 from toolkit.commands import _mix_preparation as preparation, _sections as sections, _tracing as tracing
 from toolkit.commands.trace import tokens_of
 from toolkit.config.settings import ConfigNode
 from toolkit.data.dataset import Dataset, open_dataset
-from toolkit.data.own_types import OwnTypes
+from toolkit.data.document_fields import OwnTypes
 from toolkit.errors import ConfigError, amount, choices
-from toolkit.ingest import input_types
+from toolkit.ingest import inputs
 from toolkit.inspect import targets
 from toolkit.inspect.documents import expected_format, merged_types
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
-from toolkit.mix.publish import Manifest
+from toolkit.mix.join import JoinedSet, names_for_rules, null_safe
+from toolkit.mix.publication import Manifest
 from toolkit.mix.settings import REJECTED, MixSettings, Stream
 from toolkit.stages.context import Context, Outcome
 from toolkit.stages.dispatch import open_context
@@ -87,7 +87,7 @@ def of_dataset(context: Context, dataset: Dataset, title: str, mix: MixSettings 
     names = dataset.sets() if dataset.attributes else []
     resolved = context.source_of(dataset, shards).resolve_each(names, "view", check="warn")
     context.warn(resolved.unreadable.values())
-    own = input_types.of_documents(dataset, shards)
+    own = inputs.of_documents(dataset, shards)
     streams = [stream for stream in mix.streams if stream.dataset.documents == dataset.documents] if mix else []
     resolved.sets = [_named_by(streams, joined) for joined in resolved.sets]
     return DatasetCorpus(

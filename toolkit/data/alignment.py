@@ -7,9 +7,8 @@ from typing import Any, Self
 
 import msgspec
 
-from toolkit.data.dataset import Dataset
+from toolkit.data.dataset import Dataset, MadeLines
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, AttributesRow, Rows
-from toolkit.data.in_place import MadeLines
 from toolkit.data.row_index import row_hash
 from toolkit.data.tables import TABLE
 from toolkit.errors import AlignmentError, DataError

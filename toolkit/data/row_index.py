@@ -27,7 +27,8 @@ import msgspec
 import xxhash
 
 from toolkit.data import record_logs
-from toolkit.data.dataset import Dataset, normal_path
+from toolkit.data.dataset import START, Begin, Dataset, IndexRow, ShardLines, normal_path
+from toolkit.data.document_fields import FieldCounts, paths_in
 from toolkit.data.documents import (
     BAD_ROW,
     DOCUMENT_DECODER,
@@ -38,8 +39,6 @@ from toolkit.data.documents import (
     check_metadata,
     to_document,
 )
-from toolkit.data.in_place import START, Begin, IndexRow, ShardLines
-from toolkit.data.metadata_fields import FieldCounts, paths_in
 from toolkit.errors import DataError
 from toolkit.lazy_numpy import np
 from toolkit.storage import Stat, ephemeral, freshness
@@ -79,7 +78,7 @@ class ShardState(Artifact, frozen=True, kw_only=True):
         reader: Reader of documents in place, the digest of the settings by which the file was read; else empty.
         counts: Counts of documents in place, by reason: what of the file became documents, and what did not.
         source: Source of all documents in place; empty if they have several.
-        fields: documents that have a value in each field, by its path (see `toolkit.data.metadata_fields.FieldCounts`).
+        fields: documents that have a value in each field, by its path (see `toolkit.data.document_fields.FieldCounts`).
         web_fields: the same of documents with WARC headers, which `fields` leaves out.
         root: Root of documents that do not lie beside our records, the folder that they are below.
     """

@@ -13,7 +13,7 @@ import msgspec
 
 from toolkit.aggregate.groups import Group, Groups
 from toolkit.aggregate.tables import Table, markdown, without_html
-from toolkit.command_line import CommandResult, absent
+from toolkit.command_options import CommandResult, absent
 from toolkit.config import settings
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.describe import provenance

@@ -19,9 +19,9 @@ from toolkit.errors import DAMAGED, ConfigError, DataError, MissingExtra
 from toolkit.inspect import targets
 from toolkit.inspect.documents import FileDocuments, expected_format
 from toolkit.inspect.targets import Format, recorded_format
-from toolkit.mix import publish
+from toolkit.mix import publication
 from toolkit.mix.assemble import PartRecord
-from toolkit.mix.publish import Manifest
+from toolkit.mix.publication import Manifest
 from toolkit.mix.settings import COPY, REJECTED, MixSettings
 from toolkit.mix.writer import Writer
 from toolkit.storage.paths import exists, join, list_files, size_of
@@ -291,14 +291,14 @@ def scan_job(path: str, format_: Format | None, max_bytes: int, first: int | Non
     )
 
 
-def _published(folder: str) -> tuple[publish.Manifest | None, list[str]]:
+def _published(folder: str) -> tuple[publication.Manifest | None, list[str]]:
     """Return an output's manifest and file paths. A release has no manifest."""
-    if exists(publish.intent_path(folder)):
+    if exists(publication.intent_path(folder)):
         raise ConfigError(
             f"{folder}: expected a finished output, got one whose publication is not complete; run "
             f"`toolkit mix` to complete it"
         )
-    manifest = publish.load_manifest(folder)
+    manifest = publication.load_manifest(folder)
     paths = [part.path for part in manifest.parts if part.label != REJECTED] if manifest else _released(folder)
     if not paths and manifest:
         raise ConfigError(
@@ -307,12 +307,12 @@ def _published(folder: str) -> tuple[publish.Manifest | None, list[str]]:
         )
     if not paths:
         raise ConfigError(f"{folder}: expected the output of a mix, got no data files; run `toolkit mix`")
-    if manifest and (fault := publish.fault_of(folder, _described(manifest))):
+    if manifest and (fault := publication.fault_of(folder, _described(manifest))):
         raise DataError(fault)
     return manifest, paths
 
 
-def _files(folder: str, manifest: publish.Manifest | None, files: list[model.DataFile]) -> list[model.DataFile]:
+def _files(folder: str, manifest: publication.Manifest | None, files: list[model.DataFile]) -> list[model.DataFile]:
     """Return the files of an output: its parts, now with their splits, then lists of checksums."""
     if manifest:
         labels = {part.path: part.label for part in manifest.parts}
@@ -349,7 +349,7 @@ def _examples(
     return examples, (examples[0].path, examples[0].value) if examples else None, []
 
 
-def _with_declared_maps(types: dict[str, schema.Type], manifest: publish.Manifest) -> dict[str, schema.Type]:
+def _with_declared_maps(types: dict[str, schema.Type], manifest: publication.Manifest) -> dict[str, schema.Type]:
     """Return the types with maps in place of attributes declared as maps."""
     declared: dict[str, schema.Type] = {}
     for keys in manifest.sets.values():
@@ -409,7 +409,7 @@ def _output_record(
     )
 
 
-def _as_mixed(record: model.RecordType, manifest: publish.Manifest) -> model.RecordType:
+def _as_mixed(record: model.RecordType, manifest: publication.Manifest) -> model.RecordType:
     """Return the record type with a mix's knowledge: copies, ids that are not unique, scales."""
     if COPY in MixSettings.added_fields(manifest.settings):
         record = _by_copy(record)
@@ -510,14 +510,14 @@ def _output_group(folder: str, writer: Writer, paths: Sequence[str]) -> model.Fi
     return record_types.group_of("documents-files", "Documents, one a line.", paths, globs, present)
 
 
-def _described(manifest: publish.Manifest) -> publish.Manifest:
+def _described(manifest: publication.Manifest) -> publication.Manifest:
     """Return the manifest without dropped documents. These lie elsewhere and may be deleted."""
     parts = [part for part in manifest.parts if part.label != REJECTED]
     files = {path: text for path, text in manifest.files.items() if not path.startswith("../")}
     return msgspec.structs.replace(manifest, parts=parts, files=files)
 
 
-def _checksum_files(folder: str, manifest: publish.Manifest | None) -> list[tuple[str, str]]:
+def _checksum_files(folder: str, manifest: publication.Manifest | None) -> list[tuple[str, str]]:
     """Return the checksum files and their digests.
 
     Raises:

@@ -12,15 +12,14 @@ from typing import Any
 import msgspec
 
 from toolkit.data import row_index
-from toolkit.data.dataset import Dataset
-from toolkit.data.in_place import InPlace
+from toolkit.data.dataset import Dataset, InPlace
 from toolkit.describe.about import About
 from toolkit.describe.fields import KEYS
 from toolkit.describe.model import ClearedDocuments, Facts, Ingested, Mixture, Tagged
 from toolkit.distribution import NAME
 from toolkit.errors import amount
 from toolkit.ingest import folders
-from toolkit.mix.publish import Manifest
+from toolkit.mix.publication import Manifest
 from toolkit.mix.rule_effects.counts import RuleEffect
 from toolkit.mix.writer import Writer
 from toolkit.records import sets, takedown

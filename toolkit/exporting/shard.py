@@ -18,8 +18,7 @@ from toolkit.data.schema import Type, to_json
 from toolkit.data.tables import TABLE, attributes, from_arrow, parquet, to_arrow
 from toolkit.errors import ConfigError, DataError, amount, few
 from toolkit.execution.executors import Report
-from toolkit.mix.join import JoinedShard, inputs_of, row_decoder
-from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.join import JoinedSet, JoinedShard, inputs_of, row_decoder
 from toolkit.mix.rule_effects.preview import indexed_rows
 from toolkit.records import origins, sets as records
 from toolkit.records.origins import Origin

@@ -1,7 +1,7 @@
 """Documents in place: ``documents: {format: …, path: …}`` of a configuration, whose files are read, and never ingested.
 
 The reader of the format, and what an ingest does to its documents (`toolkit.ingest.input_rows.rows`), make the rows
-that `toolkit.data.in_place` asks for: the same ones that an ingest would write.
+that `toolkit.data.dataset` asks for: the same ones that an ingest would write.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,11 +13,10 @@ import msgspec
 
 from toolkit.config import settings as config
 from toolkit.config.settings import ConfigNode, ConfigStruct
-from toolkit.data.dataset import Dataset, is_within, normal_path, open_dataset as open_places
-from toolkit.data.in_place import START, Begin, Sieve
-from toolkit.data.own_types import OwnTypes
+from toolkit.data.dataset import START, Begin, Dataset, Sieve, is_within, normal_path, open_dataset as open_places
+from toolkit.data.document_fields import OwnTypes
 from toolkit.errors import ConfigError, DataError, ToolkitError
-from toolkit.ingest import input_types
+from toolkit.ingest import inputs
 from toolkit.ingest.ingest_config import Common, Entry, settings_of
 from toolkit.ingest.plan import InputFile
 from toolkit.ingest.reader import READERS, Input, Reader
@@ -49,7 +48,7 @@ _WHY_NOT = {
 
 
 class FilesInPlace(ConfigStruct):
-    """External files as documents, with their reader (a `toolkit.data.in_place.InPlace`).
+    """External files as documents, with their reader (a `toolkit.data.dataset.InPlace`).
 
     Attributes:
         pattern: the path, glob or folder that names the files.
@@ -107,7 +106,7 @@ def _read(entry: str) -> tuple[Entry, Reader]:
 
 
 class RowsInPlace:
-    """The rows of an external file (a `toolkit.data.in_place.MadeRows`)."""
+    """The rows of an external file (a `toolkit.data.dataset.MadeRows`)."""
 
     def __init__(
         self, entry: Entry, path: str, relative: str, max_bytes: int, begin: Begin, types: OwnTypes | None
@@ -204,11 +203,11 @@ def _with_types(dataset: Dataset, files: FilesInPlace) -> Dataset:
     except ToolkitError:
         return dataset  # what is wrong with the files is told where they are read
     path = join(dataset.bookkeeping, "types", "in-place.json")
-    stored_types = input_types.of_files(entry, listed, _LONGEST, path)
+    stored_types = inputs.of_files(entry, listed, _LONGEST, path)
     if stored_types is None or stored_types.types is None:
         return dataset
     with suppress(ToolkitError, OSError):  # one may look at what one may not write
-        if json_files.load(path, input_types.StoredTypes) != stored_types:
+        if json_files.load(path, inputs.StoredTypes) != stored_types:
             json_files.save(path, stored_types)
     types = msgspec.json.encode(stored_types.types).decode()
     return msgspec.structs.replace(dataset, in_place=msgspec.structs.replace(files, types=types))

@@ -21,7 +21,7 @@ import xxhash
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data.dataset import Dataset
-from toolkit.data.own_types import OwnTypes
+from toolkit.data.document_fields import OwnTypes
 from toolkit.errors import ConfigError, NothingThere, amount
 from toolkit.ingest import folders
 from toolkit.ingest.folders import ListedFile

@@ -17,8 +17,8 @@ import msgspec
 
 from toolkit.config.settings import FROZEN, ConfigNode, plain
 from toolkit.data import documents, schema
-from toolkit.data.in_place import START, Begin, Sieve
-from toolkit.data.own_types import OwnTypes
+from toolkit.data.dataset import START, Begin, Sieve
+from toolkit.data.document_fields import OwnTypes
 from toolkit.errors import ConfigError, DataError, ToolkitError
 from toolkit.ingest import folders
 from toolkit.ingest.file_kinds import binary_kind
@@ -63,7 +63,7 @@ class Draft(msgspec.Struct, kw_only=True):
         raw: a row that already is a document, kept byte by byte.
         utf8: the text in UTF-8, if it is at hand.
         is_null: True if its text is null in the input.
-        paths: the paths of the row's fields (see `toolkit.data.metadata_fields.paths_in`), if the reader knows them.
+        paths: the paths of the row's fields (see `toolkit.data.document_fields.paths_in`), if the reader knows them.
         cleared: bytes by which the row is shorter because a takedown lists the document; readers leave it.
     """
 
@@ -201,7 +201,7 @@ class Input:
         null_text: Treatment of items with a null text: ``skip``, ``empty``, ``error``; None for the format's way.
         left_out: notes the items that become no document, if that is wanted.
         sieve: says which rows of a table become documents, if not all of them do.
-        indexes: True if rows of a table are `toolkit.data.in_place.IndexRow`.
+        indexes: True if rows of a table are `toolkit.data.dataset.IndexRow`.
         parts: readers add the number of items before a part of the file, and the part's own number, before they give
             items of it.
 

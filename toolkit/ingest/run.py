@@ -26,8 +26,7 @@ from toolkit.execution.progress import Position
 from toolkit.ingest.attempts import BatchedIngest, ShardOwnership, forget_shards
 from toolkit.ingest.ingest_config import settings_of, settings_of_set
 from toolkit.ingest.input_rows.input_bytes import DownloadCache, InputBytes, sweep
-from toolkit.ingest.input_rows.rows import ENCODER, OutputRow
-from toolkit.ingest.input_rows.sources import Sources
+from toolkit.ingest.input_rows.rows import ENCODER, OutputRow, Sources
 from toolkit.ingest.inputs import FinishedInputs, as_of_now, has_same_inputs, input_state
 from toolkit.ingest.plan import InputToIngest, listed_stats
 from toolkit.ingest.reader import Rejects

@@ -18,8 +18,7 @@ from toolkit.config.settings import ConfigStruct
 from toolkit.data.row_index import row_hash
 from toolkit.data.schema import Type, field_name, walk
 from toolkit.execution.executors import Report
-from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, Joint, inputs_of, joint_rows
-from toolkit.mix.joined_sets import JoinedKey
+from toolkit.mix.join import RAW_ATTRIBUTES, JoinedKey, JoinedShard, Joint, inputs_of, joint_rows
 from toolkit.tag.sample import key_of
 
 TEXT_CHARS = 2000

@@ -31,8 +31,7 @@ from toolkit.execution.grouped import Work, run_batch
 from toolkit.execution.progress import Position
 from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, shard_documents
 from toolkit.inspect.targets import Format, Home
-from toolkit.mix.join import JoinedShard, inputs_of, joint_rows
-from toolkit.mix.joined_sets import names_for_rules
+from toolkit.mix.join import JoinedShard, inputs_of, joint_rows, names_for_rules
 from toolkit.mix.writer import Reading, Writer
 from toolkit.rules.checker import Name
 from toolkit.rules.ruleset import RuleSet

@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolkit.data import schema
+from toolkit.data.document_fields import METADATA
 from toolkit.data.documents import BAD_ROW, LATE_DECODER, Document, LateDocument, Rows, check_metadata, explain_bad_row
-from toolkit.data.metadata_fields import METADATA
 from toolkit.data.schema import ANY, INT, STR, Type, field_name
 from toolkit.errors import ConfigError, DataError
 from toolkit.inspect.targets import LONGEST, Format, format_of, recorded_format
-from toolkit.mix.join import narrowed
-from toolkit.mix.joined_sets import JoinedKey
-from toolkit.mix.publish import Manifest
+from toolkit.mix.join import JoinedKey, narrowed
+from toolkit.mix.publication import Manifest
 from toolkit.mix.writer import WRITERS, Reading, Writer
 from toolkit.rules.checker import Name
 from toolkit.storage.json_files import decoder_of

@@ -14,7 +14,7 @@ from toolkit.config.settings import ConfigNode, convert
 from toolkit.data.dataset import SHARD_SUFFIXES
 from toolkit.errors import ConfigError, Forbidden, ToolkitError
 from toolkit.interop import external_rows
-from toolkit.mix import publish
+from toolkit.mix import publication
 from toolkit.mix.settings import REJECTED
 from toolkit.mix.writer import WRITERS, Writer, find_writer
 from toolkit.session import cached, current
@@ -55,7 +55,7 @@ class Target(msgspec.Struct, frozen=True):
     path: str
     kind: Kind
     files: list[str]
-    manifest: publish.Manifest | None = None
+    manifest: publication.Manifest | None = None
     is_file: bool = False
 
     @property
@@ -91,7 +91,7 @@ def target_of(path: str) -> Target | None:
         DataError: if its manifest cannot be read.
     """
     path = path.rstrip("/") or path
-    if (manifest := publish.load_manifest(path)) is not None:
+    if (manifest := publication.load_manifest(path)) is not None:
         return Target(path, "output", [part.path for part in manifest.parts if part.label != REJECTED], manifest)
     if is_folder(join(path, "documents")):
         return Target(path, "dataset", [])
@@ -116,7 +116,7 @@ def _is_of_a_format(folder: str, paths: list[str]) -> bool:
 
 def data_files(folder: str) -> list[str]:
     """Return the parts in an output folder, sorted: those of its manifest, and all that are called as parts are."""
-    manifest = publish.load_manifest(folder)
+    manifest = publication.load_manifest(folder)
     recorded = {part.path for part in manifest.parts} if manifest else set()
     return _parts(list(list_files(folder)), recorded)
 
@@ -176,7 +176,7 @@ def home_of(path: str) -> Home:
     if store_of(path).can_list:
         for root in _above(path):
             with suppress(Forbidden):  # what nobody may look at is not ours
-                if exists(publish.manifest_path(root)):
+                if exists(publication.manifest_path(root)):
                     return Home(root, "output")
                 inside = path[len(root) + 1 :].partition("/")[0]
                 if inside in ("documents", "attributes") and _is_dataset(root):

@@ -22,7 +22,7 @@ from toolkit.data.documents import Document
 from toolkit.errors import DataError, short
 from toolkit.execution.executors import Report
 from toolkit.label_files.formats import annotations, argilla, label_studio
-from toolkit.label_files.people import Suggestion
+from toolkit.label_files.reader import Suggestion
 from toolkit.learn.evaluate.predictions import ShardQuestions
 from toolkit.records import ingested
 from toolkit.storage import json_files

@@ -39,7 +39,7 @@ from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import is_set_name, join, remove, remove_with_folders
 from toolkit.storage.record_log import Group, RecordLog
 from toolkit.tag import tagger
-from toolkit.tag.execution import has_no_number
+from toolkit.tag.run import has_no_number
 from toolkit.tag.tagger import metadata_fields
 
 SECTION = "make"

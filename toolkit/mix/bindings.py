@@ -9,12 +9,10 @@ from toolkit.config import settings as config
 from toolkit.config.plugin_code import changes, code_of
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import chosen_text, row_index, schema
+from toolkit.data.document_fields import NAMES, MetadataField, OwnTypes, label_of, path_of, value_of
 from toolkit.data.documents import Document
-from toolkit.data.metadata_fields import NAMES, MetadataField, label_of, path_of, value_of
-from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, did_you_mean, errors_from
-from toolkit.mix.join import JoinedShard
-from toolkit.mix.joined_sets import JoinedKey, JoinedSet, chosen_text_of, names_for_rules, null_safe, set_hint
+from toolkit.mix.join import JoinedKey, JoinedSet, JoinedShard, chosen_text_of, names_for_rules, null_safe, set_hint
 from toolkit.mix.settings import COPY, MixSettings, Stream
 from toolkit.mix.writer import Wanted
 from toolkit.records.sets import SetSchema
@@ -22,7 +20,7 @@ from toolkit.rules import expressions
 from toolkit.rules.rule import Rule, UnknownAttribute
 from toolkit.rules.ruleset import RuleSet
 from toolkit.session import cached, current
-from toolkit.tag import set_options, tagger
+from toolkit.tag import plan, tagger
 
 AfterEdits = Literal["kept", "by line", "recomputed"]
 
@@ -291,9 +289,9 @@ def _after_edits(work: ShardToMix, key: JoinedKey, where: str) -> AfterEdits:
         raise ConfigError(f"{stale}another program made its set")
     if "tagger" in key.settings and chosen_text.text_of(key.settings) != text:
         return "kept"
-    if edits := key.settings.get(set_options.WITHOUT):
+    if edits := key.settings.get(plan.WITHOUT):
         raise ConfigError(f"{stale}its set was made `without: {edits}`")
-    if condition := key.settings.get(set_options.WHEN):
+    if condition := key.settings.get(plan.WHEN):
         raise ConfigError(f"{stale}its set was made only for documents with `when: {condition}`")
     _tagger.cache_clear()  # the file of a tagger may have been edited since
     try:
@@ -313,7 +311,7 @@ def _is_per_line(key: JoinedKey, text: str | None) -> bool:
     """Return True if each edited document has a value for each line. Documents without a text are dropped."""
     settings = key.settings or {}
     is_seen = text is not None and "tagger" in settings and settings.get(chosen_text.OPTION) == text
-    return schema.is_per_line(key.declared.not_null if is_seen and set_options.WHEN not in settings else key.declared)
+    return schema.is_per_line(key.declared.not_null if is_seen and plan.WHEN not in settings else key.declared)
 
 
 def _key(binding: Binding, sets: list[JoinedSet]) -> JoinedKey:

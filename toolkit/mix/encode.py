@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolkit.data import schema
-from toolkit.data.dataset import SHARD_SUFFIXES
+from toolkit.data.dataset import SHARD_SUFFIXES, GappedRow
 from toolkit.data.documents import Document
-from toolkit.data.in_place import GappedRow
 from toolkit.data.row_index import identity_record
 from toolkit.errors import ConfigError, DataError, Unreadable
 from toolkit.mix.bindings import Binding, ShardToMix, metadata_fields, needed, recomputed

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from toolkit.data import record_logs
-from toolkit.data.metadata_fields import DOT, SAME
-from toolkit.data.own_types import KEYS
+from toolkit.data.document_fields import DOT, KEYS, SAME
 from toolkit.data.row_index import ShardState
 from toolkit.errors import DataError
 from toolkit.execution.blocks import in_order, threads_for

@@ -10,7 +10,7 @@ import msgspec
 
 from toolkit.errors import ConfigError, DataError, amount, short
 from toolkit.execution.executors import Report
-from toolkit.mix import bindings, join, publish
+from toolkit.mix import bindings, join, publication
 from toolkit.mix.settings import REJECTED
 from toolkit.storage import json_files, outputs, paths
 
@@ -88,7 +88,7 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True):
     parts: dict[str, LockedPart]
 
 
-def lock_of(manifest: publish.Manifest, *, concatenates: bool) -> Lock:
+def lock_of(manifest: publication.Manifest, *, concatenates: bool) -> Lock:
     """Return the lock of an output.
 
     Args:
@@ -127,7 +127,7 @@ def contents_of(lock: Lock) -> dict[str, str]:
     return {key.partition("/")[2] if is_named else key: shard.digest for key, shard in lock.documents.items()}
 
 
-def input_of(work: bindings.ShardToMix, report: Report) -> publish.InputEntry:
+def input_of(work: bindings.ShardToMix, report: Report) -> publication.InputEntry:
     """Return a shard as the manifest of its mix would have it.
 
     Raises:
@@ -135,7 +135,7 @@ def input_of(work: bindings.ShardToMix, report: Report) -> publish.InputEntry:
     """
     state, attributes = join.inputs_of(work)
     report(state.rows, 0)
-    return publish.InputEntry(
+    return publication.InputEntry(
         stream=work.stream.name, shard=work.shard, documents=state.content, attributes=attributes, rows=state.rows
     )
 

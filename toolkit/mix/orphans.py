@@ -29,7 +29,7 @@ from toolkit.data.row_index import row_hash
 from toolkit.errors import DataError
 from toolkit.exchange.tables import MEMORY, Tables
 from toolkit.lazy_numpy import np
-from toolkit.mix.joined_sets import JoinedSet, names_for_rules
+from toolkit.mix.join import JoinedSet, names_for_rules
 from toolkit.rules.expressions import paths_in
 from toolkit.rules.ruleset import Outcome, RuleSet
 from toolkit.storage.reading import open_stored

@@ -20,7 +20,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError, DataError
 from toolkit.ingest.in_place import open_dataset
 from toolkit.mix.budget import BudgetSettings, read_budget
-from toolkit.mix.joined_sets import Joined, JoinedDataset, read_joined
+from toolkit.mix.join import Joined, JoinedDataset, read_joined
 from toolkit.mix.shuffle import HEAD, Shuffle
 from toolkit.mix.writer import Writer, check_label, find_writer, part_name
 from toolkit.records import takedown

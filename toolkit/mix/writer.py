@@ -13,8 +13,8 @@ from typing import IO, Any, ClassVar, Self
 import msgspec
 
 from toolkit.config.settings import FROZEN
+from toolkit.data.document_fields import DOT, SAME, label_of as expression_of_label
 from toolkit.data.documents import Document, explain_bad_row
-from toolkit.data.metadata_fields import DOT, SAME, label_of as expression_of_label
 from toolkit.errors import ConfigError, DataError, errors_from
 from toolkit.plugins import Kind
 from toolkit.storage.json_files import decoder_of
@@ -496,7 +496,7 @@ def not_carried(writer: Writer, fields: Iterable[Mapping[str, int]]) -> dict[str
 
     Args:
         writer: Writer of the output.
-        fields: Documents by the paths of their fields (see `toolkit.data.metadata_fields.FieldCounts`).
+        fields: Documents by the paths of their fields (see `toolkit.data.document_fields.FieldCounts`).
     """
     result: Counter[str] = Counter()
     for counts in fields:

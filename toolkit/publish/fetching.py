@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from toolkit.errors import ConfigError, DataError
-from toolkit.mix import publish
+from toolkit.mix import publication
 from toolkit.publish.release import Listing, MinimumPace, Release, ReleaseFile, ReleasePart, listing_of
 from toolkit.storage import store_of
 from toolkit.storage.outputs import Output, write_file
@@ -78,7 +78,7 @@ class FetchFolder:
     def __init__(self, folder: str, release: Release) -> None:
         self.folder, self._release = folder, release
         self._old: dict[str, Listing] = {}
-        if publish.load_manifest(folder) is not None:
+        if publication.load_manifest(folder) is not None:
             raise ConfigError(
                 f"{folder}: expected a folder for fetched files, got the output of a mix; choose another --to"
             )

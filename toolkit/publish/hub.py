@@ -17,7 +17,7 @@ import msgspec
 from toolkit.distribution import NAME, missing_extra
 from toolkit.errors import ConfigError, DataError, Forbidden, ToolkitError, Unreadable
 from toolkit.publish.fetching import FileState
-from toolkit.publish.publishing import published_paths
+from toolkit.publish.folder import published_paths
 from toolkit.publish.release import Address, ReleaseFile
 from toolkit.session import current
 from toolkit.storage import retrying, store_of

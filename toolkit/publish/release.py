@@ -9,7 +9,7 @@ import msgspec
 
 from toolkit.errors import ConfigError, DataError, ToolkitError, Unreadable, did_you_mean, duration, few
 from toolkit.inspect import targets
-from toolkit.mix import publish
+from toolkit.mix import publication
 from toolkit.mix.settings import REJECTED
 from toolkit.session import current
 from toolkit.storage import compression, store_of
@@ -215,17 +215,17 @@ class Release:
             {os.path.dirname(path).removesuffix("_meta") or path.rpartition("_")[0] for path in result} - {""}
         )
 
-    def _load_manifest(self) -> publish.Manifest | None:
+    def _load_manifest(self) -> publication.Manifest | None:
         """Return the manifest; None if there is none.
 
         On the web, where a server may answer anything about a hidden file, what gives no manifest is none.
         """
         if self._store.can_list:
-            if publish.is_unfinished(self.address):
+            if publication.is_unfinished(self.address):
                 raise ConfigError(f"{self.address}: expected a finished publication; run `toolkit mix` there first")
-            return publish.load_manifest(self.address, self._read)
+            return publication.load_manifest(self.address, self._read)
         try:
-            return publish.load_manifest(self.address, self._read)
+            return publication.load_manifest(self.address, self._read)
         except ToolkitError:
             return None
 

@@ -14,7 +14,7 @@ import msgspec
 
 from toolkit.data import record_logs, row_index
 from toolkit.data.dataset import Dataset
-from toolkit.data.own_types import OwnTypes
+from toolkit.data.document_fields import OwnTypes
 from toolkit.data.record_logs import INGEST, MAKES_INPUTS
 from toolkit.errors import DataError, in_words
 from toolkit.records.sets import OutputState

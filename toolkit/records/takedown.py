@@ -14,9 +14,8 @@ import msgspec
 
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
+from toolkit.data.document_fields import DOCUMENT, METADATA, OwnTypes
 from toolkit.data.documents import DOCUMENT_DECODER, AttributesRow, Document, Rows, to_document
-from toolkit.data.metadata_fields import DOCUMENT, METADATA
-from toolkit.data.own_types import OwnTypes
 from toolkit.data.schema import Type, from_json
 from toolkit.data.urls import bare_url, url_of_document
 from toolkit.errors import DataError

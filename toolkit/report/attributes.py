@@ -11,7 +11,7 @@ from toolkit.aggregate.histogram import Spread
 from toolkit.aggregate.samples import Least, Rank, add_ranks
 from toolkit.data import schema
 from toolkit.lazy_numpy import np
-from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.join import JoinedSet
 from toolkit.mix.rule_effects.preview import RuleBlock
 from toolkit.report.fields import CHARS, ScoreAt, StreamFields, at_path, holds
 from toolkit.rules.expressions import FAULTS

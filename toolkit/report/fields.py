@@ -11,7 +11,7 @@ from toolkit.aggregate.thresholds import HOLDS, ThresholdPair, comparisons, numb
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
 from toolkit.data.schema import SPANS, Type
-from toolkit.mix.joined_sets import JoinedKey, JoinedSet
+from toolkit.mix.join import JoinedKey, JoinedSet
 from toolkit.rules.rule import Role, Rule
 from toolkit.tag.tagger import says
 

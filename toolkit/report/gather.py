@@ -16,7 +16,7 @@ from toolkit.data import record_logs, row_index
 from toolkit.data.dataset import Dataset
 from toolkit.data.row_index import row_hash
 from toolkit.execution.grouped import Work, run_batch
-from toolkit.mix import bindings, joined_sets, orphans, publish
+from toolkit.mix import bindings, join, orphans, publication
 from toolkit.mix.rule_effects.counts import added
 from toolkit.mix.settings import MixSettings, Stream
 from toolkit.mix.writer import not_carried
@@ -65,9 +65,9 @@ class MixInput(NamedTuple):
     name: str
     settings: MixSettings
     works: Sequence[bindings.ShardToMix]
-    sets: Mapping[str, list[joined_sets.JoinedSet]]
-    budget: publish.BudgetFound | None
-    manifest: publish.Manifest | None
+    sets: Mapping[str, list[join.JoinedSet]]
+    budget: publication.BudgetFound | None
+    manifest: publication.Manifest | None
     config: str
     folders: Mapping[str, tuple[str, str]]
     temporary: str
@@ -235,7 +235,7 @@ def _over(streams: Sequence[_OfStream], of: Callable[[counted.Sums], T]) -> T:
     return partial_sums.total(copy.deepcopy(first), rest)
 
 
-def _labels(streams: Sequence[_OfStream], manifest: publish.Manifest | None) -> list[facts.LabelSizes]:
+def _labels(streams: Sequence[_OfStream], manifest: publication.Manifest | None) -> list[facts.LabelSizes]:
     """Return the sizes of each label; of what was mixed those that the mix has counted, of edited texts."""
     before, after = _over(streams, lambda sums: sums.before), _over(streams, lambda sums: sums.after)
     tokens = any(stream.fields.tokens for stream in streams)
@@ -281,7 +281,9 @@ def _counts_by_label(counts: Mapping[str, int], labels: set[str]) -> dict[str, i
     return {label: count for label, (count,) in _shown_labels({k: (n,) for k, n in counts.items()}, labels).items()}
 
 
-def _rules(streams: Sequence[_OfStream], many: set[str], manifest: publish.Manifest | None) -> list[facts.RuleFacts]:
+def _rules(
+    streams: Sequence[_OfStream], many: set[str], manifest: publication.Manifest | None
+) -> list[facts.RuleFacts]:
     results = []
     for stream in streams:
         for i, rule in enumerate(stream.rules):
@@ -330,7 +332,7 @@ def _orphans(mix: MixInput, streams: Sequence[_OfStream], tasks: Sequence[counte
             orphans.ShardNotes(f"{task.base}.kept", f"{task.base}.copies", sizes[number]) if number in sizes else None
             for number, task in enumerate(tasks)
         )
-        results = publish.orphan_counts([task.work for task in tasks], orphans.judge(notes))
+        results = publication.orphan_counts([task.work for task in tasks], orphans.judge(notes))
     return [facts.Orphans(**msgspec.structs.asdict(orphan_count)) for orphan_count in results]
 
 

@@ -11,9 +11,9 @@ from toolkit.config.redaction import conceal
 from toolkit.data.dataset import Dataset
 from toolkit.distribution import NAME, VERSION
 from toolkit.errors import ConfigError
-from toolkit.mix import publish
-from toolkit.mix.joined_sets import JoinedSet
-from toolkit.mix.publish import BudgetFound, Manifest
+from toolkit.mix import publication
+from toolkit.mix.join import JoinedSet
+from toolkit.mix.publication import BudgetFound, Manifest
 from toolkit.mix.rule_effects.counts import GroupCount, RuleCount
 from toolkit.records import ingested, left_out, sets as records
 from toolkit.report import facts
@@ -158,16 +158,16 @@ def run_of_output(folder: str, name: str) -> facts.Run:
     Raises:
         ConfigError: if it is none, or is just being written.
     """
-    manifest = publish.load_manifest(folder)
+    manifest = publication.load_manifest(folder)
     if manifest is None:
         raise ConfigError(f"{folder}: expected the output of a mix, got none; run `toolkit mix`{not_in(folder)}")
-    if publish.is_unfinished(folder):
+    if publication.is_unfinished(folder):
         raise ConfigError(
             f"{folder}: expected a finished output, got one whose publication is not complete; run "
             f"`toolkit mix` to complete it"
         )
     notes = [f"This is an output without its dataset, so scores, samples and more are missing; {_CONFIGURATION}."]
-    if fault := publish.fault_of(folder, manifest):
+    if fault := publication.fault_of(folder, manifest):
         notes.append(fault)
     return facts.Run(
         name=name,
@@ -189,7 +189,7 @@ def run_of_output(folder: str, name: str) -> facts.Run:
     )
 
 
-def _labels(manifest: publish.Manifest) -> list[facts.LabelSizes]:
+def _labels(manifest: publication.Manifest) -> list[facts.LabelSizes]:
     label_sizes = [
         facts.LabelSizes(label=label, before=sizes_of(statistic.before), after=sizes_of(statistic.after))
         for label, statistic in manifest.statistics.items()
@@ -203,7 +203,7 @@ def sizes_of(counts: Counts) -> facts.Sizes:
     return facts.Sizes(**{name: getattr(counts, name) for name in names})
 
 
-def _rules(manifest: publish.Manifest) -> list[facts.RuleFacts]:
+def _rules(manifest: publication.Manifest) -> list[facts.RuleFacts]:
     """Return the rules as the manifest has counted them; it lists a stream's rules in their order."""
     written = {
         (stream["name"], rule["name"]): rule for stream in manifest.settings["streams"] for rule in stream["rules"]
@@ -246,7 +246,7 @@ def budget_of(budget: BudgetFound | None, counts: Mapping[str, GroupCount] | Non
     return facts.Budget(unit=str(budget.unit), redistributed=budget.redistributed, groups=groups)
 
 
-def _sets(manifest: publish.Manifest) -> list[facts.SetMade]:
+def _sets(manifest: publication.Manifest) -> list[facts.SetMade]:
     results = []
     for path, keys in manifest.sets.items():
         stream, _, name = path.rpartition("/")

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import msgspec
 import xxhash
 
-from toolkit.data import documents, metadata_fields, urls
+from toolkit.data import document_fields, documents, urls
 from toolkit.errors import DataError
 from toolkit.storage.reading import Lines
 
@@ -199,7 +199,7 @@ class Watch:
                 )
             root, _, path = self._url.partition(".")
             name, url = path.partition(".")[0], None
-            if self.list.needs_url and root == metadata_fields.DOCUMENT:
+            if self.list.needs_url and root == document_fields.DOCUMENT:
                 url = urls.url_of({name: document.field(name)}, path)
             elif self.list.needs_url and self._url:
                 url = urls.url_of({"metadata": document.metadata}, self._url)

@@ -19,8 +19,7 @@ from typing import Any
 import msgspec
 
 from toolkit.data.chosen_text import SetReference, split_reference
-from toolkit.data.metadata_fields import DOCUMENT, METADATA, ROOTS
-from toolkit.data.own_types import KEYS, OwnTypes
+from toolkit.data.document_fields import DOCUMENT, KEYS, METADATA, ROOTS, OwnTypes
 from toolkit.data.schema import ANY, BOOL, INT, STR, Type, is_field
 from toolkit.errors import DataError, did_you_mean
 from toolkit.rules.checker import FUNCTIONS, Checker, Facts, Name

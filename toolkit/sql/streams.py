@@ -18,8 +18,7 @@ from toolkit.data import row_index
 from toolkit.data.alignment import attribute_lines
 from toolkit.data.documents import BAD_ROW, LATE_DECODER, LateRow, Rows, check_metadata, explain_bad_row
 from toolkit.errors import AlignmentError, DataError, ToolkitError
-from toolkit.mix.join import JoinedShard, inputs_of, row_decoder
-from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.join import JoinedSet, JoinedShard, inputs_of, row_decoder
 from toolkit.mix.rule_effects.preview import indexed_rows
 from toolkit.session import Session
 

@@ -15,8 +15,7 @@ from toolkit.data.tables.to_arrow import arrow_type, shape_of
 from toolkit.errors import DataError
 from toolkit.inspect.documents import FileDocuments, expected_format, merged_types, types_of
 from toolkit.inspect.targets import Format, Target, recorded_format
-from toolkit.mix.join import JoinedShard
-from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.join import JoinedSet, JoinedShard
 from toolkit.mix.writer import Writer
 from toolkit.records import sets as records
 from toolkit.session import Session

@@ -9,8 +9,8 @@ from toolkit.errors import NothingThere
 from toolkit.ingest.plan import makers
 from toolkit.ingest.shares import Dealer
 from toolkit.stages.context import INPUTS, Context, table
+from toolkit.stages.declaration import Kind, ToDo
 from toolkit.stages.disk_quota import DOCUMENTS
-from toolkit.stages.stage import Kind, ToDo
 from toolkit.storage_options import size_in_words
 
 
@@ -79,7 +79,7 @@ def on_cluster(context: Context, works: Iterable[ToDo], nodes: int, cores: int) 
 
     Args:
         context: Context of the configuration.
-        works: Open work, from `toolkit.stages.stage.to_do`.
+        works: Open work, from `toolkit.stages.declaration.to_do`.
         nodes: Number of nodes.
         cores: Number of cores of each.
     """

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from toolkit import command_line
-from toolkit.command_line import CommandResult, absent
+from toolkit import command_options
+from toolkit.command_options import CommandResult, absent
 from toolkit.config import settings
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
+from toolkit.data.document_fields import OwnTypes
 from toolkit.data.excerpts import escaped
-from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount
 from toolkit.execution import leases
 from toolkit.execution.executors import Result
-from toolkit.ingest import in_place, ingest_config, input_types, inputs as ingest_records, plan as ingest_plan
+from toolkit.ingest import in_place, ingest_config, inputs as ingest_records, plan as ingest_plan
 from toolkit.interop.dolma import is_dolma
 from toolkit.records import external_sets, ingested, sets
 from toolkit.records.set_declaration import check_ours
@@ -83,7 +83,7 @@ class Context(Running):
     @cached_property
     def stages(self) -> dict[str, Any]:
         """Return the declared stages of the configuration by name, in run order."""
-        return {name: cast("Any", command_line.find(name)).STAGE for name in settings.stages() if self.has(name)}
+        return {name: cast("Any", command_options.find(name)).STAGE for name in settings.stages() if self.has(name)}
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -240,25 +240,25 @@ class Context(Running):
         return (works if isinstance(works, planned) else planned(works)).with_types(types)
 
     @cached_property
-    def own_types(self) -> input_types.InputTypes:
+    def own_types(self) -> ingest_records.InputTypes:
         """Return the types of own fields of all documents of ``ingest:``.
 
         Raises:
             ConfigError: for a declared type that cannot be.
         """
-        return input_types.types_of_inputs(self.inputs(skip_missing=True), self.dataset)
+        return ingest_records.types_of_inputs(self.inputs(skip_missing=True), self.dataset)
 
     def own_types_known(self) -> OwnTypes | None:
         """Return the types of own fields of all documents. In a run these are the documents after its ingest."""
-        return self.own_types_to_be() if self.options.command == "run" else input_types.of_all(self.dataset)
+        return self.own_types_to_be() if self.options.command == "run" else ingest_records.of_all(self.dataset)
 
     def own_types_to_be(self) -> OwnTypes | None:
         """Return the types of own fields of all documents after the ingest."""
         if not self.has(INPUTS):
-            return input_types.of_all(self.dataset)
+            return ingest_records.of_all(self.dataset)
         inputs, types = self.inputs(skip_missing=True), self.own_types.by_entry
         log = record_logs.inputs_of(self.dataset)
-        return log.derived((self, "types"), lambda: input_types.after_ingest(inputs, types, self.dataset))
+        return log.derived((self, "types"), lambda: ingest_records.after_ingest(inputs, types, self.dataset))
 
     @cached_property
     def share(self) -> "Share | None":
@@ -485,7 +485,7 @@ class Context(Running):
             if mine := [name for name in names if name in getattr(self.config, section)]:
                 for name in mine:
                     check_ours(dataset, name, section)
-                cast("Any", command_line.find(section)).STAGE.check_settings(self, mine)
+                cast("Any", command_options.find(section)).STAGE.check_settings(self, mine)
 
     @property
     def only_warns(self) -> bool:

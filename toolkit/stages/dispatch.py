@@ -7,8 +7,8 @@ from typing import cast
 
 import msgspec
 
-from toolkit import command_line
-from toolkit.command_line import Looking, Options
+from toolkit import command_options
+from toolkit.command_options import Looking, Options
 from toolkit.config import recipes, root, settings, settings as config
 from toolkit.errors import ConfigError, MissingModel, NothingThere, UnknownPlugin
 from toolkit.interop import dolma
@@ -112,6 +112,6 @@ def run_command(options: Options, begun: Callable[[], None] = lambda: None) -> O
     begun()
     with ephemeral.run_scratch(), opened as context:
         try:
-            return cast("Outcome", command_line.find(options.command).run(context, options))
+            return cast("Outcome", command_options.find(options.command).run(context, options))
         except (NothingThere, MissingModel, UnknownPlugin) as error:
             raise root.with_root(error, context.source.root) from None

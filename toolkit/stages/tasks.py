@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from toolkit.command_line import Options
+from toolkit.command_options import Options
 from toolkit.config.settings import Config, ConfigNode
 from toolkit.errors import ConfigError, indented
 from toolkit.execution import grouped, leases, workers

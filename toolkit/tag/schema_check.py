@@ -16,7 +16,7 @@ from toolkit.records.external_sets import External, types_of
 from toolkit.records.set_declaration import declare_set, differences, digest_of, edits, made_otherwise, what_to_declare
 from toolkit.rules.text_edits import edits_in
 from toolkit.storage import models, store_of
-from toolkit.tag import plan as tag_plan, set_options, tagger
+from toolkit.tag import plan as tag_plan, tagger
 from toolkit.tag.plan import Plan, Step, build
 
 
@@ -98,13 +98,13 @@ def _settings(step: Step, digest: Callable[[str], str]) -> dict[str, Any]:
         if digest is models.digest:  # or else the model need not be here
             tagger.check_models(step.tagger)
         results = tagger.settings(step.tagger, step.entry.recorded or step.entry.reference, step.key, digest)
-        results |= {set_options.WITHOUT: step.entry.without} if step.entry.without else {}
+        results |= {tag_plan.WITHOUT: step.entry.without} if step.entry.without else {}
         if step.entry.text:
             results |= {chosen_text.OPTION: msgspec.to_builtins(edits_in(step.entry.text)) or step.entry.text}
         results |= {scales.OPTION: config.plain(step.entry.scale)} if step.entry.scale else {}
         condition = step.entry.when
-        results |= {set_options.WHEN: condition.text} if condition else {}
-        return results | {set_options.SETS: condition.sets} if condition and condition.sets else results
+        results |= {tag_plan.WHEN: condition.text} if condition else {}
+        return results | {tag_plan.SETS: condition.sets} if condition and condition.sets else results
     except MissingModel as error:
         raise MissingModel(f"{step.entry.place}: {error}") from None
     except ConfigError as error:
@@ -128,7 +128,7 @@ def _check_reference(
     if types is not None and reference.key not in types:
         hint = did_you_mean(reference.key, types) or f"; there are: {', '.join(types)}"
         raise ConfigError(f"{where}: expected a key of the set {reference.set}, got {reference.key!r}{hint}")
-    if reference.option == set_options.WHEN:
+    if reference.option == tag_plan.WHEN:
         return
     expected = schema.from_annotation(reference.type, where)
     result = None if types is None else types[reference.key]
@@ -147,7 +147,7 @@ def _check_reference(
         raise ConfigError(f"{where}: expected a value of type {expected}, got {type_ or 'no such field'}{hint}")
     with errors_from(where):
         if step.entry.edits:
-            set_options.check_read(reference, type_)
+            tag_plan.check_read(reference, type_)
 
 
 def _type_read(reference: tagger.Reference, type_: schema.Type) -> schema.Type | None:

@@ -13,8 +13,8 @@ import msgspec
 from toolkit.config.docstrings import first_line
 from toolkit.config.settings import FROZEN
 from toolkit.data import schema
+from toolkit.data.document_fields import ROOTS, MetadataField
 from toolkit.data.documents import Document, is_reference
-from toolkit.data.metadata_fields import ROOTS, MetadataField
 from toolkit.errors import ConfigError, ToolkitError
 from toolkit.plugins import Kind
 from toolkit.storage import models, store_of

@@ -23,8 +23,8 @@ from toolkit.plugins import default_name
 from toolkit.storage.paths import exists, is_folder, strip_suffix
 from toolkit.storage.reading import Decompressed, Lines
 from toolkit.tag import plan as tag_plan, schema_check, tagger_docs
-from toolkit.tag.execution import run_steps
 from toolkit.tag.plan import Plan, Step
+from toolkit.tag.run import run_steps
 from toolkit.tag.tagger import TAGGERS
 from toolkit.text.batch import Batch, Column, in_blocks
 

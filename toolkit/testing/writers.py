@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from toolkit.data.document_fields import paths_in
 from toolkit.data.documents import Document, value_at
-from toolkit.data.metadata_fields import paths_in
 from toolkit.data.tables.to_arrow import own_columns
 from toolkit.errors import DataError
 from toolkit.inspect.documents import FileDocuments

@@ -82,8 +82,13 @@ if TYPE_CHECKING:
         has_no_blanks as has_no_blanks,
     )
     from toolkit.text.line_table import LineTable as LineTable, sums as sums
-    from toolkit.text.linear.model import Linear as Linear, Said as Said, load_linear as load_linear
-    from toolkit.text.linear.ngrams import Window as Window, WindowOption as WindowOption
+    from toolkit.text.linear.model import (
+        Linear as Linear,
+        Said as Said,
+        Window as Window,
+        WindowOption as WindowOption,
+        load_linear as load_linear,
+    )
     from toolkit.text.listed_phrases import occurrences as occurrences
     from toolkit.text.measures import LineMeasures as LineMeasures, WordMeasures as WordMeasures
     from toolkit.text.ngrams import Repeated as Repeated, Repetition as Repetition, Sequences as Sequences, Top as Top

@@ -8,7 +8,7 @@ import msgspec
 
 from toolkit.config import settings
 from toolkit.config.settings import ConfigNode
-from toolkit.describe import about, card, card_head, card_marks, card_numbers, croissant, model
+from toolkit.describe import about, card, card_marks, card_numbers, croissant, model
 from toolkit.errors import ToolkitError
 from toolkit.pages import card as html
 from toolkit.storage import store_of
@@ -49,14 +49,14 @@ def check(folder: str, facts: model.Facts) -> Iterator[str]:
         yield f"{path}:1: expected a head between two lines ---, got none"
         return
     try:
-        parts = card_marks.read(path, text, card_head.KEYS, ())
+        parts = card_marks.read(path, text, card.KEYS, ())
         source = settings.parse("\n" + match[1], path)
         if not card_marks.is_as_written(path, text):
             yield (
                 f"{path}: expected the text that `toolkit card` wrote, got another outside of its marks; run it again, "
                 "which keeps what is between a line `toolkit: keep NAME` and a line `toolkit: end NAME`"
             )
-        configurations = card_head.configurations_of(facts, list_files(folder))
+        configurations = card.configurations_of(facts, list_files(folder))
     except ToolkitError as error:
         yield str(error)
         return
@@ -64,15 +64,15 @@ def check(folder: str, facts: model.Facts) -> Iterator[str]:
     only = got.get("configs")
     if facts.is_output and len(facts.labels) < 2 and isinstance(only, list) and len(only) == len(configurations) == 1:
         configurations = [configurations[0]._replace(name=_name(only[0], "configs"))]  # files alone do not tell it
-    expected = card_head.head(facts, about.About(), configurations)
-    stated = [key for key in ("language", "language_bcp47") if card_head.is_given("language", match[1])]
+    expected = card.head(facts, about.About(), configurations)
+    stated = [key for key in ("language", "language_bcp47") if card.is_given("language", match[1])]
     for key in {**expected, **got}:
         # of some files alone, or of data that grow, other keys are not known
         if key not in got and key not in ("configs", "language"):
             continue
         if (
             (key in expected or key not in _COUNTED)
-            and key in card_head.KEYS
+            and key in card.KEYS
             and key not in (*_OF_ABOUT, *stated, *parts.keys)
         ):
             yield from _differences(source, (key,), got.get(key), expected.get(key))

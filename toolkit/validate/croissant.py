@@ -20,7 +20,7 @@ from toolkit.describe.record_types import MEDIA_TYPES, Rows, json_rows, matching
 from toolkit.describe.splits import FOLDER
 from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
 from toolkit.inspect import targets
-from toolkit.mix import publish
+from toolkit.mix import publication
 from toolkit.records import identity
 from toolkit.storage.paths import BOOKKEEPING, absolute, exists, is_folder, join
 from toolkit.text.languages.labels import code_of, tag_of
@@ -88,7 +88,7 @@ def _check_ours(
             )
             yield Finding(f"{path}: {message}", "advice")
             return
-        recorded = isinstance(target, Dataset) or publish.load_manifest(target) is not None
+        recorded = isinstance(target, Dataset) or publication.load_manifest(target) is not None
         about = _about(path, document, recorded=recorded)
         facts = describe(target, about, first)
     except ToolkitError as error:
@@ -108,7 +108,7 @@ def _target(folder: str, document: Node, datasets: Sequence[Dataset]) -> Dataset
 
     Its places are those that the globs of the document name.
     """
-    if publish.load_manifest(folder) is not None:
+    if publication.load_manifest(folder) is not None:
         return folder
     for dataset in datasets:
         if absolute(dataset.documents).rpartition("/")[0] == absolute(folder):
@@ -387,7 +387,7 @@ def _repeated_keys(target: Dataset | str, facts: Facts) -> Iterator[str]:
             paths.append((field.column, *field.keys, *part))
         read: Rows = json_rows(targets.LONGEST)
         if group.media_type != MEDIA_TYPES[".jsonl"]:
-            manifest = publish.load_manifest(target) if isinstance(target, str) else None
+            manifest = publication.load_manifest(target) if isinstance(target, str) else None
             path = join(facts.root, group.paths[0])
             format_ = targets.recorded_format(manifest.settings) if manifest else targets.format_of(path)
             read = format_.writer().read_rows if format_ else read

@@ -13,7 +13,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import DAMAGED, DataError, ToolkitError
 from toolkit.exporting.shard import raw_file_of
 from toolkit.inspect.targets import as_part, data_files, is_checksum_file, is_description
-from toolkit.mix import lock, publish
+from toolkit.mix import lock, publication
 from toolkit.mix.lock import Lock, LockedPart
 from toolkit.records import identity, ingested
 from toolkit.records.ingested import lost_shards
@@ -151,7 +151,7 @@ def check_lock(folder: str, expected: Lock) -> list[str]:
 
     The manifest, if there is one, tells what it was made of; the files are read, and tell what it holds.
     """
-    manifest = publish.load_manifest(folder)
+    manifest = publication.load_manifest(folder)
     if manifest is not None:
         result = lock.lock_of(manifest, concatenates=not any(part.files for part in expected.parts.values()))
         lines = [*lock.differences(expected, result), *lock.part_differences(expected, result)]
@@ -189,11 +189,11 @@ def _faults(folder: str, item: tuple[str, LockedPart]) -> list[str]:
 
 def check_folder(folder: str) -> list[str]:
     """Return findings about an output as a whole: checksums, parts, manifest."""
-    manifest = publish.load_manifest(folder)
+    manifest = publication.load_manifest(folder)
     findings = list(_check_checksums(folder, has_manifest=manifest is not None))
     if manifest is None:  # which lists the parts, and knows labels that look like parts (`en_part_1`) from those
         findings += _check_numbers(folder)
-    if exists(path := publish.intent_path(folder)):
+    if exists(path := publication.intent_path(folder)):
         findings.append(f"{path}: expected a finished publication; run `toolkit mix` again to finish it")
     return [*findings, *(_check_manifest(folder, manifest) if manifest else ())]
 
@@ -261,7 +261,7 @@ def _check_numbers(folder: str) -> Iterator[str]:
             yield f"{path}: expected the parts 1 to {numbered[-1]}, got none of this number"
 
 
-def _check_manifest(folder: str, manifest: publish.Manifest) -> Iterator[str]:
+def _check_manifest(folder: str, manifest: publication.Manifest) -> Iterator[str]:
     paths = manifest.paths
     for file in (file for part in manifest.parts for file in part.files):
         path = below(folder, file.path)

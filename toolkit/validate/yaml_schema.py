@@ -17,7 +17,7 @@ from toolkit.learn.train import trained_models
 from toolkit.learn.train.trainer import TRAINERS
 from toolkit.make.stage import STAGES
 from toolkit.mix.budget import BudgetForm
-from toolkit.mix.joined_sets import JoinedOption
+from toolkit.mix.join import JoinedOption
 from toolkit.mix.settings import TOKENS, OutputSettings, SectionForm, StreamForm
 from toolkit.mix.writer import WRITERS
 from toolkit.plugins import Kind

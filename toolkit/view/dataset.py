@@ -10,8 +10,8 @@ import msgspec
 
 from toolkit.data import row_index
 from toolkit.data.alignment import MAX_ROW, attribute_lines
+from toolkit.data.document_fields import OwnTypes
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, DocumentRow, Rows
-from toolkit.data.own_types import OwnTypes
 from toolkit.data.row_index import row_hash
 from toolkit.data.tables import TABLE
 from toolkit.errors import AlignmentError, DataError, ToolkitError

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from toolkit.data.document_fields import METADATA
 from toolkit.data.documents import Document
-from toolkit.data.metadata_fields import METADATA
 from toolkit.errors import ToolkitError
 from toolkit.inspect.documents import ARGUMENTS, FileDocuments, names_in_file, types_of
 from toolkit.mix.writer import Writer

@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolkit.config.settings import ConfigNode
-from toolkit.data.metadata_fields import METADATA
-from toolkit.data.own_types import OwnTypes
+from toolkit.data.document_fields import METADATA, OwnTypes
 from toolkit.errors import ConfigError, DataError, did_you_mean, errors_from
-from toolkit.mix.join import inputs_of
-from toolkit.mix.joined_sets import JoinedDataset, JoinedSet
+from toolkit.mix.join import JoinedDataset, JoinedSet, inputs_of
 from toolkit.mix.rule_effects.preview import blocks
 from toolkit.rules import checker, compiling, expression_tree, expressions, rules_yaml, ruleset
 from toolkit.rules.rule import LABEL, Compiler, Rule

@@ -15,11 +15,11 @@ from toolkit.config.scale import Declared, common
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import chosen_text, schema
 from toolkit.data.dataset import Dataset
+from toolkit.data.document_fields import OwnTypes
 from toolkit.data.documents import DOCUMENT_DECODER, Rows, to_document
-from toolkit.data.own_types import OwnTypes
 from toolkit.errors import ConfigError, DataError, NoDocuments, ToolkitError, UnknownPlugin
 from toolkit.ingest.in_place import open_dataset
-from toolkit.mix.joined_sets import JoinedSet, read_joined, scale_of
+from toolkit.mix.join import JoinedSet, read_joined, scale_of
 from toolkit.plugins import default_name
 from toolkit.records import sets as records
 from toolkit.records.external_sets import External

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from toolkit.data import chosen_text, own_types, schema
+from toolkit.data import chosen_text, document_fields, schema
 from toolkit.data.documents import Document
 from toolkit.errors import ConfigError, DataError
-from toolkit.mix.joined_sets import JoinedSet, names_for_rules, null_safe
+from toolkit.mix.join import JoinedSet, names_for_rules, null_safe
 from toolkit.rules import expressions
 from toolkit.rules.checker import Name
 from toolkit.rules.compiling import compile_function
@@ -101,7 +101,7 @@ class Checked(msgspec.Struct, frozen=True):
     expression: Expression
 
 
-def names_of(sets: Iterable[JoinedSet], own: own_types.OwnTypes | None) -> dict[str, Name]:
+def names_of(sets: Iterable[JoinedSet], own: document_fields.OwnTypes | None) -> dict[str, Name]:
     """Return the names for expressions: as rules do, and the text of the document."""
     names = names_for_rules(sets, own)
     if names["document"].code == "document":
@@ -109,7 +109,9 @@ def names_of(sets: Iterable[JoinedSet], own: own_types.OwnTypes | None) -> dict[
     return names
 
 
-def checked(name: str, query: Query, sets: Sequence[JoinedSet], own: own_types.OwnTypes | None, place: str) -> Checked:
+def checked(
+    name: str, query: Query, sets: Sequence[JoinedSet], own: document_fields.OwnTypes | None, place: str
+) -> Checked:
     """Check an expression against the types of sets and documents.
 
     Raises:

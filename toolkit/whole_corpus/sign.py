@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from toolkit.data import chosen_text, record_logs, row_index
 from toolkit.data.alignment import attribute_lines
-from toolkit.data.dataset import Dataset
+from toolkit.data.dataset import Dataset, IndexRow
+from toolkit.data.document_fields import paths_in
 from toolkit.data.documents import (
     BAD_ROW,
     DOCUMENT_DECODER,
@@ -26,8 +27,6 @@ from toolkit.data.documents import (
     Rows,
     check_metadata,
 )
-from toolkit.data.in_place import IndexRow
-from toolkit.data.metadata_fields import paths_in
 from toolkit.data.row_index import Indexing, ShardState, current, indexing
 from toolkit.errors import DataError
 from toolkit.execution.blocks import Block, in_blocks

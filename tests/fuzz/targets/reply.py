@@ -10,10 +10,10 @@ from urllib3.connection import HTTPConnection
 from toolkit.learn.annotate import requests
 from toolkit.learn.annotate.annotator import Annotator, WindowQuery, judge
 from toolkit.learn.annotate.answers import Answer
-from toolkit.learn.annotate.endpoint import Endpoint
 from toolkit.learn.annotate.ledger import Ledger, RateLimiter
 from toolkit.learn.annotate.outcomes import CAUSES, NoReply
 from toolkit.learn.annotate.prompt import Prompt, ScoreForm
+from toolkit.learn.annotate.requests import Endpoint
 
 _TOKENS = 4
 

@@ -15,9 +15,8 @@ from hypothesis import given, strategies as st
 from toolkit.errors import ConfigError
 from toolkit.learn.evaluate import evaluation, metrics
 from toolkit.learn.evaluate.evaluation import Judge
-from toolkit.learn.evaluate.metrics import Measured, alpha_numbers
+from toolkit.learn.evaluate.metrics import Judged, Measured, alpha_numbers
 from toolkit.learn.evaluate.predictions import AnswerColumn, joined, part_of
-from toolkit.learn.evaluate.results import Judged
 
 LABELS = [0, 1, 1, 2, 3, 0, 2, 2, 4, 1, 0, 3]
 SCORES = [0.2, 1.4, 0.5, 1.5, 2.75, -0.3, 2.5, 1.9, 3.1, 1.9, 1.25, 3.1]

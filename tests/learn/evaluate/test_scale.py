@@ -9,7 +9,7 @@ from tests.learn.evaluate.test_metrics import column, hashes
 from toolkit.config.scale import Scale, declared_in, nearest
 from toolkit.errors import ConfigError
 from toolkit.learn.evaluate.evaluation import Judge
-from toolkit.learn.evaluate.results import Judged
+from toolkit.learn.evaluate.metrics import Judged
 
 
 def judged(labels: Any, predictions: Any, scale: Any) -> Judged:

@@ -12,7 +12,7 @@ from toolkit.learn.train.examples import SPLITS, Example, Examples, check_aggreg
 from toolkit.learn.train.kinds.linear import solver
 from toolkit.learn.train.kinds.linear.solver import BUCKETS, ROWS, TIMES, CountedNgrams, Problem, solve
 from toolkit.text.line_table import LineTable
-from toolkit.text.linear import ngrams
+from toolkit.text.linear import model
 from toolkit.text.linear.model import Task
 from toolkit.text.words import Words
 
@@ -116,17 +116,17 @@ def texts(tmp_path: Path) -> tuple[CountedNgrams, np.ndarray]:
     """Rows of two shards, and the same as a dense matrix of tf, before idf and lengths."""
     random = np.random.default_rng(5)
     words = [f"w{i}" for i in range(60)]
-    orders = ngrams.Orders(1, 1, 1, 0, SIZE)
+    orders = model.Orders(1, 1, 1, 0, SIZE)
     dense = []
     for shard in ("a", "b"):
         listed = [" ".join(random.choice(words, size=random.integers(0, 30))) for _ in range(40)]
-        found = ngrams.count(Words.of(LineTable.of(listed), "segments"), orders)
+        found = model.count(Words.of(LineTable.of(listed), "segments"), orders)
         write_sealed(str(tmp_path / shard / BUCKETS), found.buckets.tobytes())
         write_sealed(str(tmp_path / shard / TIMES), found.times.tobytes())
         write_sealed(str(tmp_path / shard / ROWS), np.diff(found.bounds).astype("<u4").tobytes())
         for a, b in zip(found.bounds, found.bounds[1:], strict=False):
             row = np.zeros(SIZE)
-            row[found.buckets[a:b]] = ngrams.tf_table()[found.times[a:b]]
+            row[found.buckets[a:b]] = model.tf_table()[found.times[a:b]]
             dense.append(row)
     return CountedNgrams([str(tmp_path / "a"), str(tmp_path / "b")], SIZE), np.array(dense)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from toolkit.data.dataset import Begin
 from toolkit.data.documents import BAD_ROW
-from toolkit.data.in_place import Begin
 from toolkit.data.schema import Type
 from toolkit.data.tables import from_arrow
 from toolkit.data.tables.parquet import batches, checked_parquet, open_seekable
@@ -22,7 +22,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class AttributeTableRows:
-    """The rows of a table as those of an attribute file (`toolkit.data.in_place.MadeRows`).
+    """The rows of a table as those of an attribute file (`toolkit.data.dataset.MadeRows`).
 
     Args:
         path: Path of the table.

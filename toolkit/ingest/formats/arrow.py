@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from toolkit.data.own_types import OwnTypes, together
+from toolkit.data.document_fields import OwnTypes, together
 from toolkit.data.schema import Type, nullable
 from toolkit.data.tables import from_arrow
 from toolkit.data.tables.from_arrow import plain_type

@@ -10,8 +10,7 @@ from typing import Annotated
 import msgspec
 
 from toolkit.data import schema
-from toolkit.data.metadata_fields import DOCUMENT
-from toolkit.data.own_types import OwnTypes, own_types
+from toolkit.data.document_fields import DOCUMENT, OwnTypes, own_types
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, Input, Reader
 from toolkit.text.fasttext.labelled import PREFIX, parted

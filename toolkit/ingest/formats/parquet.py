@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from toolkit.data.own_types import OwnTypes, together
+from toolkit.data.document_fields import OwnTypes, together
 from toolkit.data.tables import from_arrow
 from toolkit.data.tables.parquet import batches
 from toolkit.errors import ToolkitError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from toolkit.data.metadata_fields import OF_RECORD
+from toolkit.data.document_fields import OF_RECORD
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Draft, DraftColumns, Input, Reader
 

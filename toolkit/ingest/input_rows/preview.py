@@ -9,12 +9,11 @@ from typing import IO, Any
 import msgspec
 
 from toolkit.config.settings import ConfigStruct
-from toolkit.data import metadata_fields, schema
+from toolkit.data import document_fields, schema
 from toolkit.data.documents import DocumentRow
 from toolkit.errors import DataError
 from toolkit.ingest.input_rows.input_bytes import InputBytes
-from toolkit.ingest.input_rows.rows import InputRows
-from toolkit.ingest.input_rows.sources import find_damage, open_undamaged
+from toolkit.ingest.input_rows.rows import InputRows, find_damage, open_undamaged
 from toolkit.ingest.plan import InputToIngest
 from toolkit.ingest.reader import SAMPLE, SAMPLE_BYTES, EndOfSample, Input, Rejects, Sample
 from toolkit.storage.paths import missing_reason, stat
@@ -44,7 +43,7 @@ class Preview(ConfigStruct):
         looked_at: documents that the fields are of.
         fields: Fields in their order, those of the metadata in its place.
         counts: Counts of left out items by reason, and of documents.
-        paths: documents by the paths of their fields (see `toolkit.data.metadata_fields.FieldCounts`).
+        paths: documents by the paths of their fields (see `toolkit.data.document_fields.FieldCounts`).
     """
 
     input: str
@@ -104,9 +103,9 @@ def _preview(work: InputToIngest, count: int, open_: Callable[[], IO[bytes]]) ->
             lines.append(row.line)
             if (size := size + len(row.line)) > SAMPLE_BYTES:
                 break
-    paths = metadata_fields.FieldCounts()
+    paths = document_fields.FieldCounts()
     for line in lines:
-        paths.add(metadata_fields.paths_in(line))
+        paths.add(document_fields.paths_in(line))
     return Preview(
         input=work.path,
         format=common.format,

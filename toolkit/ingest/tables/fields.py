@@ -13,9 +13,8 @@ import msgspec
 
 from toolkit.config.settings import ConfigStruct
 from toolkit.data import schema
+from toolkit.data.document_fields import COLUMNS, DOCUMENT, KEYS, METADATA, OwnTypes, merged, of_rows, own_types
 from toolkit.data.documents import value_at
-from toolkit.data.metadata_fields import DOCUMENT, METADATA
-from toolkit.data.own_types import COLUMNS, KEYS, OwnTypes, merged, of_rows, own_types
 from toolkit.data.schema import ANY, BOOL, FLOAT, INT, STR, Type, nullable
 from toolkit.data.tables.from_arrow import types_in
 from toolkit.data.tables.to_arrow import to_text

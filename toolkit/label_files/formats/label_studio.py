@@ -17,7 +17,7 @@ import msgspec
 from toolkit.data.documents import Document
 from toolkit.errors import DataError
 from toolkit.ingest.reader import Input
-from toolkit.label_files.people import HumanAnswer, PeopleReader, Suggestion, answer_of, names_of
+from toolkit.label_files.reader import HumanAnswer, PeopleReader, Suggestion, answer_of, names_of
 
 _READ = {"choices": "choices", "rating": "rating", "number": "number", "textarea": "text"}
 """Where the answer is, by the type of the result."""

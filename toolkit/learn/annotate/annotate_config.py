@@ -19,7 +19,7 @@ from toolkit.records import sets as records
 from toolkit.storage import store_of
 from toolkit.storage.paths import where_looked
 from toolkit.tag import plan as tag_plan, schema_check
-from toolkit.tag.set_options import SETS, WHEN, WITHOUT
+from toolkit.tag.plan import SETS, WHEN, WITHOUT
 
 ANNOTATOR = f"{Annotator.__module__}:{Annotator.__name__}"
 """The tagger, as schemas and records name it."""

@@ -28,8 +28,8 @@ from toolkit.lazy_numpy import np
 from toolkit.storage.json_files import warn_damage
 from toolkit.storage.outputs import write_file
 from toolkit.storage.store import check_roots
+from toolkit.storage.stores.local import sync_folder, temporary_name
 from toolkit.storage.stores.local.scratch import make_folder, move_scratch, open_scratch, remove_scratch
-from toolkit.storage.stores.local.writing import sync_folder, temporary_name
 
 
 class OwnFile:

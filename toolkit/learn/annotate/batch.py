@@ -29,10 +29,9 @@ from toolkit.errors import DataError, amount
 from toolkit.execution.executors import Report
 from toolkit.learn.annotate.annotator import PATHS, WindowQuery, judge
 from toolkit.learn.annotate.answers import Answer
-from toolkit.learn.annotate.endpoint import body_of
 from toolkit.learn.annotate.ledger import MILLION
 from toolkit.learn.annotate.outcomes import NoReply, reply_of
-from toolkit.learn.annotate.requests import AnnotationRun, ShardProgress, answers_of, is_wanted
+from toolkit.learn.annotate.requests import AnnotationRun, ShardProgress, answers_of, body_of, is_wanted
 from toolkit.storage import Stat, json_files
 from toolkit.storage.outputs import Output
 from toolkit.storage.paths import join, list_files, stat

@@ -18,7 +18,7 @@ import xxhash
 
 from toolkit.config.scale import Declared, Scale, nearest
 from toolkit.errors import ConfigError
-from toolkit.learn.evaluate import metrics, results
+from toolkit.learn.evaluate import metrics
 from toolkit.learn.evaluate.metrics import Array, Measure, Task, folds, mean_of, most_frequent, predictions_of_sources
 from toolkit.learn.evaluate.predictions import AnswerColumn
 
@@ -68,7 +68,7 @@ def bootstrapped(
     metrics_of: Callable[[Measured, Array], Metrics],
     rounds: int,
     random: np.random.Generator,
-) -> dict[str, results.Estimate]:
+) -> dict[str, metrics.Estimate]:
     """Return the metrics of some documents, with intervals.
 
     A metric that half of the rounds, or more, do not define has no interval.
@@ -97,7 +97,7 @@ def bootstrapped(
             share = rounds // len(parts) + (i < rounds % len(parts))
             middles = dict(metrics_of(measure, counts))
             samples.append((middles, [metrics_of(measure, weights) for weights in draws(counts, share, random)]))
-    estimates: dict[str, results.Estimate] = {}
+    estimates: dict[str, metrics.Estimate] = {}
     for name, point in points.items():
         spread = [
             item - middle
@@ -106,17 +106,17 @@ def bootstrapped(
             for row in rows
             if (item := row[name]) is not None
         ]
-        estimates[name] = results.Estimate(point)
+        estimates[name] = metrics.Estimate(point)
         if point is not None and 2 * len(spread) > sum(len(rows) for _, rows in samples):
             low, high = (np.quantile(spread, [0.025, 0.975]) - np.mean(spread)) * scale + point
-            estimates[name] = results.Estimate(point, float(low), float(high))
+            estimates[name] = metrics.Estimate(point, float(low), float(high))
     return estimates
 
 
 FEW = 10
 """Documents below which a group has no intervals, and nothing is said of a score that does not vary."""
 
-BASELINES = results.MAJORITY, results.SOURCE
+BASELINES = metrics.MAJORITY, metrics.SOURCE
 
 MOST_PAIRS = 10_000
 """Different pairs of label and prediction that are listed."""
@@ -174,10 +174,10 @@ class Judge:
         self._folds = folds(hashes[self._rows])
         self._of_sources = predictions_of_sources(self._labels, sources, self._folds, numbers=self.is_number)
 
-    def judged(self, groups: Mapping[str, AnswerColumn], top: int) -> results.Judged:
+    def judged(self, groups: Mapping[str, AnswerColumn], top: int) -> metrics.Judged:
         """Return the judgement of all documents, and of the largest groups."""
         everything = np.arange(len(self._rows))
-        result = results.Judged(
+        result = metrics.Judged(
             self.task, self._level, self._scale, self._group("", None, everything, self._nulls(slice(None)))
         )
         for name in self._names:
@@ -206,7 +206,7 @@ class Judge:
             "both": int((label & prediction).sum()),
         }
 
-    def _groups(self, by: str, column: AnswerColumn, top: int) -> tuple[list[results.GroupScores], tuple[int, int]]:
+    def _groups(self, by: str, column: AnswerColumn, top: int) -> tuple[list[metrics.GroupScores], tuple[int, int]]:
         codes = column.values
         if codes.dtype.kind == "f":
             table, codes = np.unique(codes, return_inverse=True)
@@ -229,21 +229,21 @@ class Judge:
         ]
         return groups, (len(largest[top:]), int(sum(counts[i] for i in largest[top:])))
 
-    def _group(self, by: str, value: Any, places: Array, nulls: dict[str, int]) -> results.GroupScores:
-        group = results.GroupScores(by=by, group=value, documents=len(places), nulls=nulls)
+    def _group(self, by: str, value: Any, places: Array, nulls: dict[str, int]) -> metrics.GroupScores:
+        group = metrics.GroupScores(by=by, group=value, documents=len(places), nulls=nulls)
         if not len(places):
             return group
         labels, folds = self._labels[places], self._folds[places]
         values = {name: item[places] for name, item in self._own.items()}
         middle = mean_of(labels) if self.is_number else most_frequent(labels)
-        values[results.MAJORITY] = np.full(len(places), middle)
-        if not self.one_source and by != results.SOURCE:
-            values[results.SOURCE] = self._of_sources[places]
+        values[metrics.MAJORITY] = np.full(len(places), middle)
+        if not self.one_source and by != metrics.SOURCE:
+            values[metrics.SOURCE] = self._of_sources[places]
         pairs = [(one, other) for i, one in enumerate(self._names) for other in [*self._names[i + 1 :], *BASELINES]]
         pairs = [(one, other) for one, other in pairs if other in values]
 
         def make(some: Array) -> dict[str, Measure]:
-            in_folds = {results.SOURCE: folds[some]} if self.is_number else {}
+            in_folds = {metrics.SOURCE: folds[some]} if self.is_number else {}
             return {name: self._make(labels[some], item[some], in_folds.get(name)) for name, item in values.items()}
 
         def metrics_of(measures: dict[str, Measure], weights: Array) -> Metrics:
@@ -259,7 +259,7 @@ class Judge:
                         flat[_key(one, other, metric)] = None if mine is None or theirs is None else mine - theirs
             return flat
 
-        columns = [labels, *values.values(), *([folds] if self.is_number and results.SOURCE in values else [])]
+        columns = [labels, *values.values(), *([folds] if self.is_number and metrics.SOURCE in values else [])]
         estimates = self._bootstrapped(columns, make, metrics_of, f"{by}\0{value!r}")
         for name in values:
             group.scores[name] = {
@@ -278,15 +278,15 @@ class Judge:
         make: Callable[[Array], Measured],
         metrics_of: Callable[[Measured, Array], Metrics],
         name: str,
-    ) -> dict[str, results.Estimate]:
+    ) -> dict[str, metrics.Estimate]:
         count = self._count if len(columns[0]) >= FEW else 0
         return bootstrapped(columns, make, metrics_of, count, generator(self._seed, name))
 
     # --- details of all documents -------------------------------------------------------------------------------------
 
-    def _details(self, name: str) -> results.Details:
+    def _details(self, name: str) -> metrics.Details:
         labels, predictions = self._labels, self._own[name]
-        details = results.Details()
+        details = metrics.Details()
         if self.is_number:
             details.calibration = self._calibration(name, labels, predictions)
         if self.task == "classes":
@@ -294,14 +294,14 @@ class Judge:
             order = np.argsort(-counts, kind="stable")
             table = self._table or []
             details.confusion = [
-                results.ConfusedPair(table[pairs[0, i]], table[pairs[1, i]], int(counts[i])) for i in order[:MOST_PAIRS]
+                metrics.ConfusedPair(table[pairs[0, i]], table[pairs[1, i]], int(counts[i])) for i in order[:MOST_PAIRS]
             ]
             details.confusion_left_out = int(counts[order[MOST_PAIRS:]].sum())
         elif self.task == "numbers" and self._table is not None:
             both = [nearest(item, np.array(self._table)) for item in (labels, predictions)]
             pairs, counts = np.unique(np.stack(both), axis=1, return_counts=True)
             details.confusion = [
-                results.ConfusedPair(_plain(one), _plain(other), int(n))
+                metrics.ConfusedPair(_plain(one), _plain(other), int(n))
                 for one, other, n in zip(*pairs, counts, strict=True)
             ]
             details.grades = self._of_grades(name, labels, predictions)
@@ -309,7 +309,7 @@ class Judge:
             details.labels = self._of_labels(name, labels, predictions)
         return details
 
-    def _of_labels(self, name: str, labels: Array, predictions: Array) -> list[results.LabelScores]:
+    def _of_labels(self, name: str, labels: Array, predictions: Array) -> list[metrics.LabelScores]:
         """Return how well each label is predicted, the most frequent first."""
 
         def make(some: Array) -> Measure:
@@ -327,7 +327,7 @@ class Judge:
             if estimates[str(i)].value is None:
                 continue  # in the lists of documents that are not judged
             result.append(
-                results.LabelScores(
+                metrics.LabelScores(
                     _plain(label) if self.task == "numbers" else label,
                     int(exact["documents"][i]),
                     None if np.isnan(precision) else precision,
@@ -337,7 +337,7 @@ class Judge:
             )
         return result if self.task == "numbers" else sorted(result, key=lambda item: -item.documents)
 
-    def _of_grades(self, name: str, labels: Array, predictions: Array) -> list[results.GradeScores]:
+    def _of_grades(self, name: str, labels: Array, predictions: Array) -> list[metrics.GradeScores]:
         """Return the scores of the decision at each grade but the first."""
         table = self._table or []
         rounded = nearest(labels, np.array(table))
@@ -356,7 +356,7 @@ class Judge:
 
         estimates = self._bootstrapped([labels, predictions], make, metrics_of, f"grades of {name}")
         return [
-            results.GradeScores(
+            metrics.GradeScores(
                 _plain(grade),
                 int((rounded >= grade).sum()),
                 **{
@@ -368,7 +368,7 @@ class Judge:
             if i
         ]
 
-    def _calibration(self, name: str, labels: Array, predictions: Array) -> list[results.CalibrationBin]:
+    def _calibration(self, name: str, labels: Array, predictions: Array) -> list[metrics.CalibrationBin]:
         """Return the curve: in ten bins of one width for probabilities, else of as many documents as can be."""
         if self.task == "score" and _probable(predictions):
             edges = np.linspace(0, 1, metrics.BINS + 1)
@@ -387,7 +387,7 @@ class Judge:
             inside = predictions[of == i]
             high = float(edges[min(i + 1, len(edges) - 1)])
             label = _bounded("accuracy", estimates[str(i)]) if self.task == "score" else estimates[str(i)]
-            result.append(results.CalibrationBin(float(edges[i]), high, len(inside), float(inside.mean()), label))
+            result.append(metrics.CalibrationBin(float(edges[i]), high, len(inside), float(inside.mean()), label))
         return result
 
 
@@ -399,20 +399,20 @@ def _measured(measure: Measure, weights: Array, *, whole: bool) -> dict[str, flo
     return {**measure.headlines(weights), **(measure.more(weights) if whole else {})}
 
 
-def _bounded(metric: str, estimate: results.Estimate) -> results.Estimate:
+def _bounded(metric: str, estimate: metrics.Estimate) -> metrics.Estimate:
     """Return an estimate with its interval clipped to the metric's range."""
     if estimate.low is None or estimate.high is None or metric not in (*metrics.HIGHER, *metrics.LOWER):
         return estimate
     least = -np.inf if metric in ("kappa", "alpha") else -1.0 if metric == "spearman" else 0.0
     most = 1.0 if metric in metrics.HIGHER else np.inf
-    return results.Estimate(estimate.value, max(estimate.low, least), min(estimate.high, most))
+    return metrics.Estimate(estimate.value, max(estimate.low, least), min(estimate.high, most))
 
 
 def _differences(
-    pairs: Sequence[tuple[str, str]], estimates: Mapping[str, results.Estimate]
-) -> Iterator[results.Difference]:
+    pairs: Sequence[tuple[str, str]], estimates: Mapping[str, metrics.Estimate]
+) -> Iterator[metrics.Difference]:
     for one, other in pairs:
-        difference = results.Difference(one, other, {})
+        difference = metrics.Difference(one, other, {})
         for key, estimate in estimates.items():
             low, high = estimate.low, estimate.high
             if (
@@ -423,8 +423,8 @@ def _differences(
             ):
                 metric = key.removeprefix(start)
                 is_better = (low > 0) == (metric in metrics.HIGHER)
-                verdict: results.Verdict = "tie" if low <= 0 <= high else "better" if is_better else "worse"
-                difference.metrics[metric] = results.Paired(estimate.value, low, high, verdict)
+                verdict: metrics.Verdict = "tie" if low <= 0 <= high else "better" if is_better else "worse"
+                difference.metrics[metric] = metrics.Paired(estimate.value, low, high, verdict)
         yield difference
 
 

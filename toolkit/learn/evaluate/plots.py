@@ -8,8 +8,7 @@ from typing import Any
 from toolkit.aggregate.drawing import check_installed, drawn
 from toolkit.aggregate.tables import display
 from toolkit.data import excerpts
-from toolkit.learn.evaluate.metrics import HEADLINES
-from toolkit.learn.evaluate.results import SOURCE, Details, Estimate, Judged
+from toolkit.learn.evaluate.metrics import HEADLINES, SOURCE, Details, Estimate, Judged
 from toolkit.storage.outputs import NamedOutput
 from toolkit.storage.paths import join
 

@@ -13,8 +13,7 @@ from toolkit.execution.executors import Report, Task
 from toolkit.learn.train import examples as example_sets
 from toolkit.plugins import Kind as KindOfPlugin
 from toolkit.text.kernels.signatures import Array
-from toolkit.text.linear.model import Task as WhatFor
-from toolkit.text.linear.ngrams import WindowOption
+from toolkit.text.linear.model import Task as WhatFor, WindowOption
 from toolkit.whole_corpus.kind import Files, Kind, Query, Signer, TextBlock
 from toolkit.whole_corpus.kinds.sample import split_of
 

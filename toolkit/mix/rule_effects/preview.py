@@ -18,8 +18,16 @@ from toolkit.execution.executors import Report
 from toolkit.execution.progress import Share
 from toolkit.lazy_numpy import np
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.join import JoinedShard, RawAttributes, RowDecoder, at_document, inputs_of, joint_rows, plain_values
-from toolkit.mix.joined_sets import JoinedSet
+from toolkit.mix.join import (
+    JoinedSet,
+    JoinedShard,
+    RawAttributes,
+    RowDecoder,
+    at_document,
+    inputs_of,
+    joint_rows,
+    plain_values,
+)
 from toolkit.mix.orphans import Copies, Fates
 from toolkit.mix.rule_effects import counts as effect_counts
 from toolkit.mix.writer import not_carried

@@ -8,7 +8,7 @@ import msgspec
 
 from toolkit import partial_sums
 from toolkit.mix.bindings import ShardToMix
-from toolkit.mix.publish import BlocklistCount, BudgetFound, Unseen
+from toolkit.mix.publication import BlocklistCount, BudgetFound, Unseen
 from toolkit.mix.rule_effects.counts import GroupCount, RuleCount, RuleEffect, ShardEffects, SizesByLabel, Totals
 from toolkit.mix.settings import MixSettings
 from toolkit.rules import expression_tree

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from toolkit.config.settings import ConfigNode
-from toolkit.data.metadata_fields import path_of
+from toolkit.data.document_fields import path_of
 from toolkit.errors import ConfigError
 from toolkit.rules import blocklist, expressions, rule
 from toolkit.storage.paths import expand

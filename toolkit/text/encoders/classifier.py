@@ -14,8 +14,7 @@ from toolkit.storage.models import is_known
 from toolkit.text.encoders.config import CONFIG, TOKENIZER, ModelConfig, Outputs, check_folder, read_config
 from toolkit.text.encoders.tokens import Batches, TokenCutter, filled_up
 from toolkit.text.kernels.signatures import Array
-from toolkit.text.linear.model import Said
-from toolkit.text.linear.ngrams import Window
+from toolkit.text.linear.model import Said, Window
 
 Compute = Callable[[Array, Array], Array]
 """Returns the numbers of texts, float (texts, width), of their tokens and of what is no filling: int64, twice."""

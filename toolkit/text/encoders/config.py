@@ -14,8 +14,7 @@ from toolkit.errors import ConfigError, MissingModel, did_you_mean
 from toolkit.lazy_numpy import np
 from toolkit.storage import store_of
 from toolkit.text.kernels.signatures import Array
-from toolkit.text.linear.model import Said, Task, grade_probabilities, grades_of, predictions_of, sigmoid
-from toolkit.text.linear.ngrams import Window
+from toolkit.text.linear.model import Said, Task, Window, grade_probabilities, grades_of, predictions_of, sigmoid
 from toolkit.text.portable_floats import shortest_float32
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"

@@ -1,4 +1,4 @@
-"""N-grams of words and characters, counted by their buckets, in compiled code. Used by `toolkit.text.linear.ngrams`."""
+"""N-grams of words and characters, counted by their buckets, in compiled code. Used by `toolkit.text.linear.model`."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numba
 
 from toolkit.text.kernels.intrinsics import inline, prefetch
 from toolkit.text.kernels.words import decoded, number_of
-from toolkit.text.linear.ngrams import BETWEEN, EDGE, MANY, WORD, NgramCounts, Orders, Weights, Workspace
+from toolkit.text.linear.model import BETWEEN, EDGE, MANY, WORD, NgramCounts, Orders, Weights, Workspace
 from toolkit.text.unicode_table import FOLD, Characters
 from toolkit.text.words import PRIME, SEED, Words
 

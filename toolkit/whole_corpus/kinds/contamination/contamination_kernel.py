@@ -7,7 +7,7 @@ import numba
 
 from toolkit.text import unicode_table
 from toolkit.text.unicode_table import BREAKS, FOLD, FORMAT, PUNCTUATION, ZWJ, Characters
-from toolkit.whole_corpus.kinds.contamination.items import FIRST, SECOND, Table
+from toolkit.whole_corpus.kinds.contamination import FIRST, SECOND, Table
 
 _inline = functools.partial(numba.njit, inline="always")
 

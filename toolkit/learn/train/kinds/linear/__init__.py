@@ -15,7 +15,7 @@ from toolkit.learn.train.trainer import Fitted, Gatherer, Positive, Trainer, Tra
 from toolkit.storage.paths import join
 from toolkit.text.kernels.signatures import Array
 from toolkit.text.line_table import LineTable
-from toolkit.text.linear import ngrams
+from toolkit.text.linear import model
 from toolkit.text.linear.model import About, outcomes, packed
 from toolkit.text.portable_floats import natural_logs
 from toolkit.text.words import Words
@@ -131,7 +131,7 @@ class _NgramWriter(Gatherer):
         self._orders = kind.about([]).orders
 
     def take(self, texts: Sequence[str]) -> None:
-        result = ngrams.count(Words.of(LineTable.of(texts), "segments"), self._orders)
+        result = model.count(Words.of(LineTable.of(texts), "segments"), self._orders)
         for output, data in zip(
             self._outputs,
             (result.buckets.astype("<u4"), result.times, np.diff(result.bounds).astype("<u4")),

@@ -25,7 +25,7 @@ from toolkit.storage.paths import join
 from toolkit.storage.threads import pool
 from toolkit.text.kernels.compiling import Compiled
 from toolkit.text.kernels.signatures import Array
-from toolkit.text.linear.ngrams import tf_table
+from toolkit.text.linear.model import tf_table
 
 FILES = BUCKETS, TIMES, ROWS = ("buckets.bin", "times.bin", "rows.bin")
 

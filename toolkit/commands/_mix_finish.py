@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toolkit.command_line import CommandResult, absent
+from toolkit.command_options import CommandResult, absent
 from toolkit.commands import _mix_tables as tables
 from toolkit.commands._mix_preparation import PreparedMix
-from toolkit.data import own_types
+from toolkit.data import document_fields
 from toolkit.data.alignment import attribute_lines
+from toolkit.data.document_fields import OwnTypes
 from toolkit.data.documents import AttributesRow, Rows
-from toolkit.data.own_types import OwnTypes
 from toolkit.data.tables.to_arrow import own_columns
 from toolkit.distribution import VERSION
 from toolkit.errors import ConfigError, DataError, amount
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import shard_tasks
-from toolkit.mix import assemble, intermediates, orphans, plan, publish, settings as mix_settings
+from toolkit.mix import assemble, intermediates, orphans, plan, publication, settings as mix_settings
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.intermediates import StageRecord, StageRecords
 from toolkit.mix.join import RAW_ATTRIBUTES
 from toolkit.mix.orphans import FIELD
-from toolkit.mix.publish import BlocklistCount, LabelTotals, Manifest, OrphanCount, Unseen, orphan_counts
+from toolkit.mix.publication import BlocklistCount, LabelTotals, Manifest, OrphanCount, Unseen, orphan_counts
 from toolkit.mix.rule_effects import summary
 from toolkit.mix.rule_effects.counts import RuleEffect, Totals
 from toolkit.mix.rule_effects.summary import MixSummary
@@ -125,7 +125,7 @@ def check_limit(context: Context, output: str, now: int, number: int) -> None:
     Raises:
         ConfigError: if it would be.
     """
-    published = publish.load_manifest(output)
+    published = publication.load_manifest(output)
     if published and now < number and not context.options.overwrite and (of := sum(1 for _ in published.inputs)) > now:
         raise ConfigError(
             f"{output} was made of {amount(of, 'shard')}, and --limit {context.options.limit} would "
@@ -140,8 +140,8 @@ def already(context: Context, settings: MixSettings, manifest: Manifest, keeps: 
         return failed(output, [why])
     if why := Orphans(manifest.orphans).refusal(context, settings):
         return failed(output, [why])
-    publish.note_datasets(output, [stream.dataset for stream in settings.streams])
-    publish.clear_work(output, keeps)  # of a mix that failed since
+    publication.note_datasets(output, [stream.dataset for stream in settings.streams])
+    publication.clear_work(output, keeps)  # of a mix that failed since
     return _outcome(output, manifest, summary.load(output), already=True)
 
 
@@ -211,14 +211,14 @@ def finish(context: Context, prepared: PreparedMix, omitted: dict[str, str], *, 
         rejected=labels.pop(mix_settings.REJECTED, None),
         labels=labels,
         parts=part_records,
-        files=publish.checksum_files(part_records, settings),
+        files=publication.checksum_files(part_records, settings),
         **effects.fields(),
     )
     unmatched = effects.unmatched()
     summary.save(output, unmatched)
     del stages, parts, groups, tasks, results  # of 100,000 shards as much again as the manifest, which has all
     datasets = [stream.dataset for stream in settings.streams]
-    publish.publish(output, manifest, datasets, settings.stage_digest() if keeps else "")
+    publication.publish(output, manifest, datasets, settings.stage_digest() if keeps else "")
     outcome = _outcome(output, manifest, unmatched)
     outcome.failures, outcome.exit_code = list(omitted.values()), 1 if omitted else 0
     return outcome
@@ -239,7 +239,9 @@ def _columns(prepared: PreparedMix, names: set[str]) -> str:
     settings = prepared.settings
     if not settings.writer().COLUMNS:
         return ""
-    types = own_types.together({work.stream.name: work.stream.own for work in prepared.works}.values()) or OwnTypes()
+    types = (
+        document_fields.together({work.stream.name: work.stream.own for work in prepared.works}.values()) or OwnTypes()
+    )
     added = {name: "int" if name == COPY else "any" for name in settings.added_fields(settings.recorded())}
     return own_columns(types.arrow, types.fields, names, added)
 
@@ -278,7 +280,7 @@ def empty(context: Context, settings: MixSettings, effects: MixSummary | Manifes
     return _refusal(context, message)
 
 
-def begun(prepared: PreparedMix, inputs: Iterable[publish.InputEntry]) -> Manifest:
+def begun(prepared: PreparedMix, inputs: Iterable[publication.InputEntry]) -> Manifest:
     """Return the manifest of a mix before anything is mixed.
 
     Args:
@@ -316,8 +318,8 @@ def begun(prepared: PreparedMix, inputs: Iterable[publish.InputEntry]) -> Manife
     )
 
 
-def _input(work: ShardToMix, record: StageRecord) -> publish.InputEntry:
-    return publish.InputEntry(
+def _input(work: ShardToMix, record: StageRecord) -> publication.InputEntry:
+    return publication.InputEntry(
         stream=work.stream.name,
         shard=work.shard,
         documents=record.documents,

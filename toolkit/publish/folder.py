@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from toolkit.describe import card, card_marks, croissant
 from toolkit.errors import ConfigError
 from toolkit.inspect import targets
-from toolkit.mix import publish
+from toolkit.mix import publication
 from toolkit.mix.settings import REJECTED
 from toolkit.publish.release import ReleaseFile, listing_of
 from toolkit.storage import store_of
@@ -72,7 +72,7 @@ def files_of(output: str) -> list[ReleaseFile]:
     Raises:
         ConfigError: if it is no finished output of a mix, or has not both descriptions, or another program's card.
     """
-    manifest = publish.load_manifest(output)
+    manifest = publication.load_manifest(output)
     if manifest is None:
         raise ConfigError(f"{output}: expected the output of a mix, with its manifest, got none{no_folder(output)}")
     for name, command in NEEDED.items():
@@ -160,7 +160,7 @@ class PublicationFolder:
     def __init__(self, folder: str, files: list[ReleaseFile]) -> None:
         self.folder = folder
         self._coming = {file.path for file in files}
-        if publish.load_manifest(folder) is not None:
+        if publication.load_manifest(folder) is not None:
             raise ConfigError(f"--to: {folder}: expected a folder to publish in, got the output of a mix")
         self.published = published_paths(folder, self._coming, list(list_files(folder)), self._read)
 
