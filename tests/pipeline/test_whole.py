@@ -244,9 +244,11 @@ class Disagrees(Batched):
 
 
 class Careless(Writer):
-    """Errors of its own, and a label that is none."""
+    """Errors of its own, too little memory, and a label that is none."""
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
+        if document.text == "large":
+            raise MemoryError
         number = {"one": 1, "none": None}[document.text]
         return [("all" if number else None, b"{}\n")]  # type: ignore[list-item]
 
@@ -273,6 +275,7 @@ def mixed(project: Project, writer: type[Writer], *texts: str) -> str:
         (Short, ["a", "b"], "a.jsonl.gz: expected 2 results of encode_batch, got 1"),
         (Disagrees, ["a", "b"], "a.jsonl.gz: expected fewer documents, got many"),
         (Careless, ["one", "two", "none"], "a.jsonl.gz:2: format Careless failed: KeyError: 'two' (document '1')"),
+        (Careless, ["one", "large"], "a.jsonl.gz: expected enough memory, got none; use fewer processes"),
         (Careless, ["one", "none"], "a.jsonl.gz:2: expected a text of the writer as the label, got None"),
     ],
 )

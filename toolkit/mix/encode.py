@@ -11,7 +11,7 @@ from toolkit.data import schema
 from toolkit.data.dataset import SHARD_SUFFIXES, GappedRow
 from toolkit.data.documents import Document
 from toolkit.data.row_index import identity_record
-from toolkit.errors import ConfigError, DataError, Unreadable
+from toolkit.errors import DataError, ToolkitError
 from toolkit.mix.bindings import Binding, ShardToMix, metadata_fields, needed, recomputed
 from toolkit.mix.join import RAW_ATTRIBUTES, Joiner, Joint, JointBlock, Measured, at_document, columns_of, merged
 from toolkit.mix.orphans import Copies, Fates
@@ -343,7 +343,7 @@ class Encoder:
             return self.writer.encode_batch(batch)
         except DataError as error:
             raise self._named(error, documents_kept) from None
-        except (ConfigError, Unreadable):
+        except (ToolkitError, MemoryError):
             raise
         except Exception as error:  # of the writer's own code
             raise self._named(self._failed(error), documents_kept) from error
@@ -355,6 +355,8 @@ class Encoder:
                 list(self.writer.encode(item.document, item.mixed))
             except DataError as fault:
                 return self._at(item.joint, fault)
+            except (ToolkitError, MemoryError):
+                raise
             except Exception as own:
                 return self._at(item.joint, self._failed(own))
         return DataError(error.message, path=error.path or self.work.path)
