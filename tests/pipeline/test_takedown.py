@@ -536,3 +536,20 @@ def test_a_lost_list_or_record_brings_no_document_back(project: Project, lost: s
         False,
         True,
     ]
+
+
+def test_an_output_is_to_be_made_again_until_each_of_its_streams_has_the_list(project: Project) -> None:
+    """A list that was taken down in another dataset before is only among the rules of that stream."""
+    other = project.root / "other"
+    for root in (project.data, other):
+        write_rows(root / "documents" / f"{root.name}.jsonl.gz", [document(f"{root.name}-{i}", "t") for i in range(3)])
+    (project.root / "list.txt").write_text("other-1\ndata-1\n")
+    own = project.config["dataset"]
+    project.config["dataset"] = str(other)
+    _apply(project)
+    project.config["dataset"] = own
+    project.mixes(streams={"own": {}, "other": {"dataset": str(other)}})
+    project.ok("mix")
+    assert _apply(project)["again"] == [f"{project.out}: toolkit mix"]
+    project.ok("mix")
+    assert _apply(project)["again"] == []

@@ -624,11 +624,12 @@ def _again(context: Context, lists: Iterable[str], works: Sequence[ShardToClear]
 
 
 def _has_lists(output: str, lists: Iterable[str]) -> bool:
-    """Return True if an output has these lists (sha256), or is none."""
+    """Return True if all streams of an output have these lists (sha256)."""
     manifest = publication.load_manifest(output)
-    rules = chain(*(stream["rules"] for stream in manifest.settings["streams"])) if manifest else ()
-    digests = chain(*(rule.get("files", ()) for rule in rules if rule["name"] == TAKEDOWN))
-    return manifest is None or {*digests} >= {*lists}
+    return manifest is None or all(
+        {*chain(*(rule.get("files", ()) for rule in stream["rules"] if rule["name"] == TAKEDOWN))} >= {*lists}
+        for stream in manifest.settings["streams"]
+    )
 
 
 def _external(dataset: Dataset, works: Sequence[ShardToClear]) -> list[str]:
