@@ -238,6 +238,21 @@ def test_rules_know_the_label_of_a_field_of_documents(tmp_path: Path, run: Run, 
     assert set(found["labels"]) == {"en", "de"} if len(rows) > 2 else {"en"}
 
 
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("get(document.lang)", "expected get(map, key, default), in `get(document.lang)`"),
+        ("get(document.lang, 'code', 'none')", "expected map, got str, in `document.lang`"),
+    ],
+)
+def test_a_wrong_label_is_not_replaced_by_the_field_in_it(tmp_path: Path, run: Run, label: str, message: str) -> None:
+    pq.write_table(pa.Table.from_pylist([{"id": "1", "text": "t", "lang": "en"}]), tmp_path / "a.parquet")
+    (tmp_path / "c.yaml").write_text(
+        f"dataset: {tmp_path}/data\ndocuments: {{format: parquet, path: {tmp_path}/a.parquet, source: s}}\n"
+    )
+    run("stats", "-c", tmp_path / "c.yaml", "--by", "label", "--label", label).fails(2, message)
+
+
 def test_sections_stats_and_rows_know_the_types_too(tmp_path: Path, run: Run) -> None:
     """Of ingested documents and of those in place: a misspelt field is told before anything is read."""
     pq.write_table(pa.Table.from_pylist(_rows(20)), tmp_path / "a.parquet")

@@ -20,7 +20,7 @@ from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import chosen_text, dataset, document_fields, row_index, schema
 from toolkit.data.alignment import AttributeRows, attribute_lines
 from toolkit.data.dataset import Dataset
-from toolkit.data.document_fields import DOCUMENT
+from toolkit.data.document_fields import label_of
 from toolkit.data.documents import (
     BAD_ROW,
     DOCUMENT_DECODER,
@@ -271,9 +271,8 @@ def null_safe(path: str | None, names: Mapping[str, checker.Name]) -> str | None
     `toolkit.data.document_fields.label_of` has an expression of any type.
     """
     texts: list[str] = [path, path.removesuffix(".label")] if path else []
-    is_own = bool(path and path.startswith(f"get({DOCUMENT}."))
-    if is_own:
-        field = texts[0][len("get(") : texts[0].index(",")]
+    field = (path or "").removeprefix("get(").partition(",")[0]
+    if is_own := label_of(field) == path:
         texts[1:] = [f"{field}.label", field]
     for text in texts:
         parts = text.split(".")
