@@ -553,3 +553,14 @@ def test_an_output_is_to_be_made_again_until_each_of_its_streams_has_the_list(pr
     assert _apply(project)["again"] == [f"{project.out}: toolkit mix"]
     project.ok("mix")
     assert _apply(project)["again"] == []
+
+
+def test_a_set_is_to_be_made_again_until_it_is_resolved(project: Project) -> None:
+    """A share that has signed its shards has not decided yet of which documents there are copies."""
+    write_rows(project.documents / "a.jsonl.gz", [document(str(i), "t") for i in range(3)])
+    project.config["dedup"] = {"exact-0": {"kind": "exact"}}
+    (project.root / "list.txt").write_text("1\n")
+    project.ok("dedup")
+    for command, again in (("status",), True), (("dedup", "--shard", "0/1"), True), (("dedup",), False):
+        project(*command)
+        assert _apply(project)["again"] == ["set exact-0: toolkit dedup"] * again

@@ -604,9 +604,8 @@ def _again(context: Context, lists: Iterable[str], works: Sequence[ShardToClear]
     """Yield the data to be made again, with the command."""
     dataset = context.dataset
     for name in dataset.sets():
-        folder = whole.signatures_folder(dataset, name)
         if whole.load_resolution(dataset, name) and not all(
-            is_folder(join(folder, work.shard)) and not work.rows for work in works if work.record.documents
+            sets.is_recorded(dataset, name, work.shard) and not work.rows for work in works if work.record.documents
         ):
             yield f"set {name}: toolkit {sets.command_of(dataset, name)}"
     roots = make_config.roots(context.section(make_config.SECTION)) if context.has(make_config.SECTION) else []
