@@ -257,8 +257,8 @@ class Writer(msgspec.Struct, dict=True, **FROZEN):
     def encode_batch(self, batch: MixedBatch) -> Sequence[Pieces]:
         """Return the pieces of each document, in order. Override it where many at once are faster.
 
-        The engine calls nothing else. If it raises DataError, the engine calls `encode` for one document after the
-        other, so that the message names the document.
+        The engine calls nothing else. If it fails, the engine calls `encode` for one document after the other, so that
+        the message names the document.
         """
         return [[*self.encode(document, mixed)] for document, mixed in batch]
 
