@@ -157,6 +157,28 @@ def test_one_pass_finds_only_what_is_as_it_was_recorded(
     assert not any(finished.content(name, "c.jsonl.gz") for name in names)
 
 
+@pytest.mark.parametrize("command", ["status", "mix"])
+def test_a_mix_inspects_one_by_one_only_shards_that_listings_do_not_tell(
+    several: Project, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    inspected, inspect = list[str](), sets.ShardSets.now
+
+    def now(dataset: Dataset, shard: str) -> sets.ShardSets:
+        inspected.append(shard)
+        return inspect(dataset, shard)
+
+    monkeypatch.setattr(sets.ShardSets, "now", now)
+    several.ok(command)
+    assert not inspected
+    touch(several.attributes / "noise-0" / SHARD)
+    several.ok(command)
+    assert {*inspected} == {SHARD}
+    assert several.ok("mix", "--json").json["already"]
+    write_rows(several.attributes / "other-0" / SHARD, [attributes(i, {"n": 5}) for i in ("1", "2")])
+    several("status").fails(1)
+    assert not several.ok("mix", "--json").json["already"]
+
+
 def test_one_pass_compares_settings_and_what_was_read(several: Project) -> None:
     dataset = open_dataset(str(several.data), None, None)
     finished, record = sets.FinishedShards(dataset), sets.load_record(dataset, "noise-0", SHARD)

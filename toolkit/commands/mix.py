@@ -431,7 +431,12 @@ def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress
     reason = settings.needs_all_shards
     by_stream = {stream.name: _works(look, settings, stream) for stream in settings.streams}
     listed = (work for works in by_stream.values() for work in works or () if work.key not in look.deleted)
-    stale = _stale(look, settings)
+    stale, listed_inputs = _stale(look, settings), intermediates.listed_inputs()
+
+    def quick(work: bindings.ShardToMix) -> tuple[str, bool] | None:
+        """Return the result of `cause` for a published shard, by listings alone."""
+        inputs = None if work.stream.name in stale else listed_inputs(work)
+        return ("", True) if inputs and published.has(work, inputs) else None
 
     def cause(work: bindings.ShardToMix) -> tuple[str, bool]:
         """Return the reason of an unfinished shard, and True if published."""
@@ -452,7 +457,7 @@ def _progress(look: Look, name: str, settings: MixSettings) -> Iterator[Progress
         return "made from something that has changed" if published.knows(work) else "not begun", False
 
     causes, published_count = dict[str, str](), sum(look.deleted.values())
-    for work, (why, is_in) in results_of(cause, listed):
+    for work, (why, is_in) in results_of(cause, listed, quick):
         causes[work.key] = why
         published_count += is_in
     if None in by_stream.values() and not causes and not look.deleted:

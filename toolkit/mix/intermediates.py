@@ -1,7 +1,7 @@
 """Stage 1 of a mix: one shard becomes labelled, compressed members in one intermediate file, with a small index."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from types import TracebackType
@@ -26,7 +26,7 @@ from toolkit.mix.settings import MixSettings
 from toolkit.mix.shuffle import hash_bytes, hash_of, sizes_of
 from toolkit.mix.sieve import TableSieve
 from toolkit.mix.writer import not_carried
-from toolkit.records.sets import ShardSets
+from toolkit.records.sets import ShardSets, finished_shards
 from toolkit.storage.compression import COMPRESSORS
 from toolkit.storage.freshness import Artifact, FileRecord, state
 from toolkit.storage.outputs import Compressing, Output
@@ -223,6 +223,22 @@ def inputs_now(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
         return shard.version[0], digests_of(work, shard)
     except DataError:
         return None
+
+
+def listed_inputs() -> Callable[[ShardToMix], tuple[str, dict[str, str]] | None]:
+    """Return a function with the result of `inputs_now` by listings alone; None if these do not tell it."""
+    by_stream = dict[str, tuple[list[str], Callable[[str], list[tuple[str, int]] | None]]]()
+
+    def inputs(work: ShardToMix) -> tuple[str, dict[str, str]] | None:
+        if (name := work.stream.name) not in by_stream:
+            names = [joined.set for joined in work.sets]
+            by_stream[name] = names, finished_shards(work.dataset).all_of(names)
+        names, items_of = by_stream[name]
+        if (items := items_of(work.shard)) is None:
+            return None
+        return items[0][0], {name: item[0] for name, item in zip(names, items[1:], strict=True)}
+
+    return inputs
 
 
 def as_it_was(work: ShardToMix) -> ShardDone | None:

@@ -471,10 +471,17 @@ def unchanged_manifest(
     ):
         return None
     by_key = listed if len(settings.streams) == 1 else sorted(listed, key=attrgetter("key"))
-    results = ((work.key, *digests) for work, digests in results_of(inputs, by_key) if digests)
+    results = ((work.key, *digests) for work, digests in _results_of(inputs, by_key) if digests)
     digest = plan.digest_of(results, settings.stage_digest(), settings.output.part_size, [])
     published = state(Derived(made_of=manifest.digest), [("", digest)], files=lambda _: _files(output, manifest))
     return manifest if published.is_done and not is_unfinished(output) else None
+
+
+def _results_of(
+    inputs: Inputs, works: Iterable[bindings.ShardToMix]
+) -> Iterator[tuple[bindings.ShardToMix, tuple[str, dict[str, str]] | None]]:
+    """Yield shards with their inputs; threads look at those with no answer in memory."""
+    return results_of(inputs, works, intermediates.listed_inputs() if inputs is intermediates.inputs_now else inputs)
 
 
 class Published:
@@ -511,7 +518,7 @@ class Published:
 
     def has(self, work: bindings.ShardToMix, inputs: tuple[str, dict[str, str]] | None) -> bool:
         """Return True if a shard is in it, as it is."""
-        entry = self._entries[work.stream.name].get(work.shard) if self.knows(work) else None
+        entry = self._entries.get(work.stream.name, {}).get(work.shard)
         record = Derived(made_of=entry.stamp) if entry else None
         return state(record, [("", inputs and _digest(*inputs))]).is_done
 
@@ -542,4 +549,4 @@ def is_unchanged(listed: Sequence[bindings.ShardToMix], inputs: Inputs = interme
     if not listed:
         return True
     result = Published(listed[0].settings)
-    return all(is_in for _, is_in in results_of(lambda work: result.has(work, inputs(work)), listed))
+    return all(result.has(*item) for item in _results_of(inputs, listed))

@@ -344,23 +344,18 @@ class FinishedShards:
         return column.get(shard) if column else None
 
     def content(
-        self, set_name: str, shard: str, settings: Mapping[str, Any] | None = None, reads: Iterable[str] | None = None
+        self, set_name: str, shard: str, settings: Mapping[str, Any] | None = None, reads: Iterable[str] = ()
     ) -> str | None:
-        """Return the content digest of a shard in a set; None if its settings, or the sets that it reads, differ."""
-        if (item := self.get(set_name, shard)) and (settings is not None or reads is not None):
-            if item[1] == _UNKNOWN:
-                return None
-            made_with, made_of = self._made_with[item[1]]
-            if (settings is not None and settings != made_with) or (reads is not None and {*reads} != made_of):
-                return None
-        return item and item[0]
+        """Return the content digest of a shard in a set; None if it was made with other settings, or reads others."""
+        item = self.get(set_name, shard)
+        return item[0] if item and (settings is None or item[1] in self.numbers(settings, reads)) else None
 
     def all_of(self, set_names: Iterable[str]) -> Callable[[str], list[tuple[str, int]] | None]:
         """Return a function from shards to items of documents and sets.
 
         It returns None unless all of them are up to date.
         """
-        columns = [self._find(name) for name in ("", *set_names)]
+        columns = [self._columns.get(name) or self._find(name) for name in ("", *set_names)]
         listed = [column for column in columns if column]
 
         def items(shard: str) -> list[tuple[str, int]] | None:
@@ -455,11 +450,11 @@ class ShardSets:
         return item or ((documents.content, documents.rows) if documents else None)
 
     def finished(
-        self, set_name: str, settings: Mapping[str, Any] | None = None, reads: Iterable[str] | None = None
+        self, set_name: str, settings: Mapping[str, Any] | None = None, reads: Iterable[str] = ()
     ) -> str | None:
         """Return `FinishedShards.content`, or the result of `ShardAttributes.state`."""
         content = self._finished and self._finished.content(set_name, self.shard, settings, reads)
-        return content or (self.contents.get(set_name) if settings is None and reads is None else None)
+        return content or (self.contents.get(set_name) if settings is None else None)
 
     def __getitem__(self, set_name: str) -> "ShardAttributes":
         """Return the attributes in a set."""
