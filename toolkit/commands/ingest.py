@@ -592,9 +592,12 @@ def _progress(look: Look) -> Iterator[Progress]:
         except Unreadable as error:
             return str(error)
 
-    reasons = results_of(cause, works, lambda work: "" if finished.get(work) else None)
-    causes = {work.key: why for work, why in reasons}
-    if left := [work for work in works[: context.options.limit] if causes[work.key]]:
+    causes, shards = dict[str, str](), dict[str, str]()
+    for work, why in results_of(cause, works, lambda work: "" if finished.get(work) else None):
+        causes[work.key] = why
+        if why:
+            shards[work.key] = work.shard
+    if shards and (left := [work for work in works[: context.options.limit] if causes[work.key]]):
         try:
             ahead = plan_per_shard(context, writes=False)
             passes = [ahead.of(work) for work in context.typed(left)]
@@ -614,7 +617,7 @@ def _progress(look: Look) -> Iterator[Progress]:
         "ingest",
         causes,
         failed={item.entry: str(item) for item in refused},
-        shards={work.key: work.shard for work in works},
+        shards=shards,
         notes=[f"salvaged: {note}" for note in notes],
         data={"salvaged": notes} if notes else {},
     )

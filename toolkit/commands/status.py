@@ -195,7 +195,7 @@ def _row(progress: Progress, runs: Sequence[leases.ActiveLease], owners: Sequenc
     failed = {key: record.message for loaded in records for key, record in loaded.items()}
     items = [*_items(progress, runs, failed)]
     done_count = len(progress.causes) + len(progress.failed) - len(items)
-    return StatusRow(msgspec.structs.replace(progress, causes={}, shards={}), done_count, items)
+    return StatusRow(msgspec.structs.replace(progress, causes={}, shards=None), done_count, items)
 
 
 def _items(progress: Progress, runs: Sequence[leases.ActiveLease], failed: Mapping[str, str]) -> Iterator[Item]:

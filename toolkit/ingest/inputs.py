@@ -382,13 +382,14 @@ def types_of_inputs(works: PlannedInputs, dataset: Dataset) -> InputTypes:
         ConfigError: for a declared type that cannot be.
     """
     result = InputTypes({}, {})
-    for number, entry in enumerate(work.entry for work in works.templates.values()):
+    for number, first in enumerate(works.templates.values()):
+        entry = first.entry
         if type(entry.reader()).own_types is Reader.own_types:
             continue
         path = paths.join(dataset.bookkeeping, "types", f"{number}.json")
-        of_entry = [work for work in works if work.entry is entry]
-        files = sorted((file for work in of_entry for file in work.files), key=lambda file: file.relative)
-        if stored := of_files(entry, files, of_entry[0].max_document_bytes, path):
+        of_entry = (file for work in works if work.entry is entry for file in work.files)
+        files = sorted(of_entry, key=lambda file: file.relative)
+        if stored := of_files(entry, files, first.max_document_bytes, path):
             result.stored[path] = stored
             result.by_entry[id(entry)] = stored.types
     return result

@@ -314,9 +314,10 @@ def _packs(pack: int | None, files: Mapping[str, InputFile]) -> Iterator[tuple[s
         pack: inputs with fewer bytes share shards.
         files: Files by the name of the shard that each would be by itself.
     """
-    by_path = sorted(files, key=lambda shard: files[shard].relative)
+    by_path = sorted(files if pack else (), key=lambda shard: files[shard].relative)
     small = [(shard, size) for shard in by_path if (size := _size_in_pack(files[shard], pack)) is not None]
-    yield from ((shard, [files[shard]]) for shard in files.keys() - {shard for shard, _ in small})
+    packed = {shard for shard, _ in small}
+    yield from ((shard, [file]) for shard, file in files.items() if shard not in packed)
     for places in divide(((files[shard].relative, size) for shard, size in small), pack or 1):
         names = [small[i][0] for i in places]
         yield names[0] + (PACK if len(names) > 1 else ""), [files[name] for name in names]
@@ -381,7 +382,7 @@ def _shard_of(path: str, relative: str, common: Common, reader: Reader) -> str:
 
 def _longest(path: str) -> int:
     """Return the bytes of the longest name in a path."""
-    return max(len(os.fsencode(part)) for part in path.split("/"))
+    return max(map(len, os.fsencode(path).split(b"/")))
 
 
 def _input_files(

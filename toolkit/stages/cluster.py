@@ -99,7 +99,7 @@ def on_cluster(context: Context, works: Iterable[ToDo], nodes: int, cores: int) 
             continue
         kinds[work.stage] = work.kind
         shards = () if work.row.is_one else work.to_do  # of a thing that is made of all shards, the keys are no shards
-        tasks.setdefault(work.stage, set()).update(work.row.shards.get(key, key) for key in shards)
+        tasks.setdefault(work.stage, set()).update((work.row.shards or {}).get(key, key) for key in shards)
     joined, stages = 0.0, dict[str, StageOnCluster]()
     for name, of_stage in tasks.items():
         use = context.stages[name].disk_use(context)

@@ -31,7 +31,7 @@ class Progress(msgspec.Struct, frozen=True):
         causes: Cause for each shard, or input, to be unfinished, by key; empty for a finished one.
         unknown: Reason for unknown progress.
         failed: Messages of failures beside those of shards and inputs, by name.
-        shards: Shards of inputs, by key.
+        shards: Shards of unfinished inputs, by key; None if the keys are shards.
         is_one: True for an output of all shards, which is no shard.
         kind: Kind, if it is not that of the stage.
         tables: Figures by column; those with the same columns stand in one table.
@@ -44,7 +44,7 @@ class Progress(msgspec.Struct, frozen=True):
     causes: Mapping[str, str] = {}
     unknown: str = ""
     failed: Mapping[str, str] = {}
-    shards: Mapping[str, str] = {}
+    shards: Mapping[str, str] | None = None
     is_one: bool = False
     kind: Kind | None = None
     tables: Sequence[Mapping[str, str]] = ()
@@ -102,7 +102,7 @@ def to_do(stages: Iterable[tuple[str, Kind, Sequence[Progress]]], limit: int | N
             keys, todo = {*causes, *row.failed}, {*row.failed, *(key for key, cause in causes.items() if cause)}
             if row.is_one:
                 todo = keys if pending or todo else set()
-            elif row.shards:
+            elif row.shards is not None:
                 results |= {row.shards[key] for key in todo & row.shards.keys()}
             else:
                 keys |= pending

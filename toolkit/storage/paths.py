@@ -479,10 +479,7 @@ def check_names(folder: str, names: Iterable[str]) -> None:
 
 def strip_suffix(name: str, suffixes: Sequence[str]) -> str:
     """Return the name without the longest matching suffix."""
-    for suffix in sorted(suffixes, key=len, reverse=True):
-        if name.endswith(suffix):
-            return name[: -len(suffix)]
-    return name
+    return name.removesuffix(max(filter(name.endswith, suffixes), key=len, default=""))
 
 
 def work_folder(output: str) -> str:
