@@ -1,7 +1,7 @@
 """What is not there is said: shards that are gone, inputs that failed; and what is there stays usable."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +253,25 @@ class Careless(Writer):
         return [("all" if number else None, b"{}\n")]  # type: ignore[list-item]
 
 
+class Shapeless(Writer):
+    """Something else than pairs."""
+
+    def encode(self, document: Document, mixed: Mixed) -> Any:
+        return {"row": b"{}\n", "rows": [b"{}\n"], "none": None, "one": [("all", b"{}\n")]}[document.text]
+
+    def encode_batch(self, batch: MixedBatch) -> Any:
+        if batch.documents[0].text == "nothing":
+            return None
+        return [
+            self._late(document) if document.text == "late" else self.encode(document, mixed)
+            for document, mixed in batch
+        ]
+
+    def _late(self, document: Document) -> Iterator[tuple[str, bytes]]:
+        yield "all", b"{}\n"
+        raise KeyError(document.text)
+
+
 def mixed(project: Project, writer: type[Writer], *texts: str) -> str:
     """Mix some documents, of which those without text are an error of a rule; return what is said."""
     rows = [document(str(i), text, metadata={"n": None if text == "rule" else 1}) for i, text in enumerate(texts)]
@@ -277,6 +296,27 @@ def mixed(project: Project, writer: type[Writer], *texts: str) -> str:
         (Careless, ["one", "two", "none"], "a.jsonl.gz:2: format Careless failed: KeyError: 'two' (document '1')"),
         (Careless, ["one", "large"], "a.jsonl.gz: expected enough memory, got none; use fewer processes"),
         (Careless, ["one", "none"], "a.jsonl.gz:2: expected a text of the writer as the label, got None"),
+        (
+            Shapeless,
+            ["one", "row"],
+            "a.jsonl.gz:2: expected pairs of a label and bytes of the format Shapeless, got bytes",
+        ),
+        (
+            Shapeless,
+            ["rows", "one"],
+            "a.jsonl.gz:1: expected pairs of a label and bytes of the format Shapeless, got list",
+        ),
+        (
+            Shapeless,
+            ["one", "none"],
+            "a.jsonl.gz:2: expected pairs of a label and bytes of the format Shapeless, got None",
+        ),
+        (
+            Shapeless,
+            ["late"],
+            "a.jsonl.gz:1: expected pairs of a label and bytes of the format Shapeless, got generator (Key",
+        ),
+        (Shapeless, ["nothing"], "a.jsonl.gz: expected 1 results of encode_batch, got NoneType"),
     ],
 )
 def test_the_first_document_that_is_wrong_is_named(

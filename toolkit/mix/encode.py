@@ -302,11 +302,13 @@ class Encoder:
             else:
                 columns = {option: column.take(rows) for option, column in fresh.columns.items()}
         result = self._of_writer(MixedBatch(documents, mixed, columns), documents_kept)
+        if not isinstance(result, Sequence) or len(result) != len(copies):
+            got = len(result) if isinstance(result, Sequence) else type(result).__name__
+            raise DataError(f"expected {len(copies)} results of encode_batch, got {got}", path=self.work.path)
         gapped = [i for i, document in enumerate(documents) if isinstance(document.row, GappedRow)]
         if gapped:
+            result = [self._pairs(item.joint, pieces) for (item, _), pieces in zip(copies, result, strict=True)]
             result = self._filled(documents, result, gapped)
-        if len(result) != len(copies):
-            raise DataError(f"expected {len(copies)} results of encode_batch, got {len(result)}", path=self.work.path)
         written: list[list[tuple[str, bytes]]] = []
         for (item, number), pieces in zip(copies, result, strict=True):
             try:
@@ -364,12 +366,25 @@ class Encoder:
     def _failed(self, error: Exception) -> DataError:
         return DataError(f"format {type(self.writer).__name__} failed: {type(error).__name__}: {error}")
 
+    def _pairs(self, joint: Joint, encoded: Pieces) -> list[tuple[str, bytes]]:
+        """Return the pieces of a document, checked: the writer's own code may have given anything."""
+        try:
+            return [_checked(*piece) for piece in encoded]
+        except DataError as error:
+            raise self._at(joint, error) from None
+        except (ToolkitError, MemoryError):
+            raise
+        except Exception as error:
+            got = f"got {type(encoded).__name__} ({type(error).__name__}: {error})"
+            expected = f"expected pairs of a label and bytes of the format {type(self.writer).__name__}"
+            raise self._at(joint, DataError(f"{expected}, {got}")) from error
+
     def _at(self, joint: Joint, error: DataError) -> DataError:
         return at_document(error, self.work, joint[1], joint[0].id)
 
     def _placed(self, document: "_DocumentToEncode", encoded: Pieces, number: int) -> list[tuple[str, bytes]]:
         """Return the pieces of a copy with final labels; count it."""
-        pieces = [_checked(*piece) for piece in encoded]
+        pieces = self._pairs(document.joint, encoded)
         self._keep(document.label, pieces, document.measured)
         original, _, _, values = document.joint
         if document.applied:
