@@ -3,14 +3,18 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
 from toolkit import DataError, Draft, DraftColumns, Input, Reader
 from toolkit.describe.croissant import BASE, context
 from toolkit.errors import MissingExtra
+from toolkit.ingest.ingest_config import Common
+from toolkit.ingest.input_rows.rows import InputRows
 from toolkit.ingest.reader import READERS
 from toolkit.testing import check_reader
 from toolkit.testing.readers import check_in_new_process, input_of
@@ -131,6 +135,31 @@ class Columns(Reader):
         for line in lines:
             bounds.append(bounds[-1] + len(line))
         yield DraftColumns(b"".join(lines), bounds, number=range(1, len(lines) + 1), id=[f"#{len(x)}" for x in lines])
+
+
+class Given(Reader):
+    """What a test gives, in place of documents."""
+
+    what: Any = None
+
+    def read(self, source: Input) -> Any:
+        yield self.what
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ({"id": "1", "text": "one"}, "input: expected a Draft with texts of the format Given, got dict"),
+        (None, "input: expected a Draft with texts of the format Given, got NoneType"),
+        (Draft(text="one", id=5, number=7), "input:7: expected a Draft with texts of the format Given, got id 5"),  # type: ignore[arg-type]
+        (Draft(text=None, number=7), "input:7: expected a Draft with texts of the format Given, got text None"),  # type: ignore[arg-type]
+        (Draft(text="one", source=b"s", number=7), "format Given, got source b's'"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_document_is_refused(what: object, message: str) -> None:
+    common = Common(format="given", from_=["x"], source="s")
+    with pytest.raises(DataError, match=re.escape(message)):
+        list(InputRows(input_of(b"x"), common, Given(what=what), "x").rows())
 
 
 def test_columns_are_documents() -> None:

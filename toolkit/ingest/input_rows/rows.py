@@ -342,6 +342,7 @@ class InputRows:
     def _one_by_one(self, batch: Sequence[Draft]) -> Iterator[OutputRow]:
         counts, source = self._source.counts, self._source
         for draft in batch:
+            self._check_draft(draft)
             if draft.is_null and self._common.null_text == "skip":
                 source.leave_out("null_text", draft.number, **self._names_of(draft))
                 continue
@@ -374,6 +375,18 @@ class InputRows:
                 source.too_large("document", row.line[:HEAD], draft.number, len(row.line), id=row.id)
             else:
                 yield self._counted(row)
+
+    def _check_draft(self, draft: object) -> None:
+        """Raise DataError if the code of a format made no draft, or one whose fields are no texts."""
+        got, number = type(draft).__name__, None
+        if isinstance(draft, Draft):
+            texts = {"text": draft.text, "id": draft.id or "", "source": draft.source or ""}
+            wrong = [name for name, value in texts.items() if not isinstance(value, str)]
+            if not wrong:
+                return
+            got, number = f"{wrong[0]} {texts[wrong[0]]!r}", draft.number
+        message = f"expected a Draft with texts of the format {type(self._reader).__name__}, got {got}"
+        raise DataError(message, path=self._source.path, line=number)
 
     def _cleared(self, draft: Draft, row: OutputRow) -> OutputRow:
         """Return a document of a takedown in its written form."""
