@@ -61,6 +61,25 @@ def cut(id: str, spans: list[list[float]]) -> list[str]:
     return [TEXTS[id][int(a) : int(b)] for a, b, _ in spans]
 
 
+def test_a_filter_of_spans_is_refused_where_the_set_has_our_form(dolma: Folder) -> None:
+    """It would match nothing, and so keep all repeats."""
+    dolma.config["dedupe"] = {"name": "dups", "documents": {"key": "$.text", "attribute_name": "dup"}}
+    exclude = ["$.attributes[?(@.dup && @.dup[0] && @.dup[0][2] >= 1)]"]
+    stream = {"name": "all", "documents": dolma.config["documents"], "filter": {"exclude": exclude}}
+    mixer = dolma.root / "mixer.json"
+    for form, name in (("own", "dups"), ("dolma", "spans")):
+        dedup(dolma, f"form={form}", f"dedupe.name={name}").succeeds()
+        output = {"path": f"{dolma.root}/{form}"}
+        mixer.write_text(json.dumps({"streams": [stream | {"attributes": [name], "output": output}], "processes": 1}))
+        ran = dolma.run("mix", "-c", mixer)
+        if form == "own":
+            ran.fails(
+                2, "expected a pattern that can match the values (dup: {duplicate_of: list[str] | null, copies: int})"
+            )
+    mixed = [row["id"] for path in sorted((dolma.root / "dolma").rglob("*.gz")) for row in read_rows(path)]
+    assert mixed == ["a", "b", "c", "e"]
+
+
 def test_lines_in_both_forms(dolma: Folder) -> None:
     ran = dedup(dolma, "--json").succeeds()
     assert ran.json["sets"]["dups"]["kind"] == "exact"

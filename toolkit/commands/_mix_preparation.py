@@ -24,6 +24,7 @@ from toolkit.data.dataset import (
     normal_path,
 )
 from toolkit.data.row_index import ShardState
+from toolkit.data.schema import SPANS
 from toolkit.errors import ConfigError, DataError, ToolkitError, choices, did_you_mean, quoted
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import shard_tasks, tasks_of
@@ -131,6 +132,8 @@ def _faults(stream: Stream, joined: list[JoinedSet], inline: set[str] | None, *,
             )
         missing = {text: filters.named_keys(text, foreign.syntax) - names for text in foreign.texts}
         absent = sorted({key for keys in missing.values() for key in keys})
+        if foreign.match and foreign.syntax == "jsonpath":
+            _check_types(f"{rule.place}: rule {quoted(rule.name)}", foreign.texts, joined, inline)
         if not absent or inline is None:
             continue
         drops_all = foreign.keeps and all(missing.values())
@@ -147,6 +150,24 @@ def _faults(stream: Stream, joined: list[JoinedSet], inline: set[str] | None, *,
                 f"{message}{hint}" + ("" if drops_all else "; if no document has it, leave the pattern out")
             )
     return notes
+
+
+def _check_types(place: str, patterns: Sequence[str], joined: list[JoinedSet], inline: set[str] | None) -> None:
+    """Raise ConfigError for a pattern over attributes of ours that can match no value of their declared types."""
+    from toolkit.rules.filters.translation import KeyInfo
+
+    ours = {key.name: key for item in joined if item.ours for key in item.keys if key.name not in (inline or ())}
+    known = {name: KeyInfo(key.present or key.declared, key.default) for name, key in ours.items()}
+    for pattern in patterns:
+        named = sorted(filters.named_keys(pattern, "jsonpath"))
+        if named and ours.keys() >= {*named} and filters.translate(pattern, "jsonpath", known) == "False":
+            types = ", ".join(f"{name}: {ours[name].declared}" for name in named)
+            hint = (
+                ""
+                if all(ours[name].declared == SPANS for name in named)
+                else "; `form: dolma` makes `dedup` write spans"
+            )
+            raise ConfigError(f"{place}: expected a pattern that can match the values ({types}), got {pattern}{hint}")
 
 
 def _may_be_rare(key: str, joined: list[JoinedSet], inline: set[str]) -> bool:
