@@ -153,14 +153,14 @@ def _faults(stream: Stream, joined: list[JoinedSet], inline: set[str] | None, *,
 
 
 def _check_types(place: str, patterns: Sequence[str], joined: list[JoinedSet], inline: set[str] | None) -> None:
-    """Raise ConfigError for a pattern over attributes of ours that can match no value of their declared types."""
+    """Raise ConfigError for a pattern without a possible match in our sets."""
     from toolkit.rules.filters.translation import KeyInfo
 
     ours = {key.name: key for item in joined if item.ours for key in item.keys if key.name not in (inline or ())}
-    known = {name: KeyInfo(key.present or key.declared, key.default) for name, key in ours.items()}
+    types_by_key = {name: KeyInfo(key.present or key.declared, key.default) for name, key in ours.items()}
     for pattern in patterns:
         named = sorted(filters.named_keys(pattern, "jsonpath"))
-        if named and ours.keys() >= {*named} and filters.translate(pattern, "jsonpath", known) == "False":
+        if named and ours.keys() >= {*named} and filters.translate(pattern, "jsonpath", types_by_key) == "False":
             types = ", ".join(f"{name}: {ours[name].declared}" for name in named)
             hint = (
                 ""

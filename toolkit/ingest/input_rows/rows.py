@@ -377,7 +377,7 @@ class InputRows:
                 yield self._counted(row)
 
     def _check_draft(self, draft: object) -> None:
-        """Raise DataError if the code of a format made no draft, or one whose fields are no texts."""
+        """Raise DataError for anything but a draft with texts."""
         got, number = type(draft).__name__, None
         if isinstance(draft, Draft):
             texts = {"text": draft.text, "id": draft.id or "", "source": draft.source or ""}
