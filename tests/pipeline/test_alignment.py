@@ -272,6 +272,8 @@ def test_every_failed_shard_is_listed(project_with_set: tuple[Project, str]) -> 
 def test_a_set_of_ours_that_came_without_its_records_is_checked_all_the_same(small: Project, faults: list[str]) -> None:
     shards = with_shards((small, "shape-0"), faults)
     shutil.rmtree(small.data / ".toolkit")
+    small("mix").fails(2, "leave it out of the section")
+    del small.config["tag"]
     small.ok("mix")
     for fault, shard in shards.items():
         damage(small, "shape-0", FAULTS[fault][1], shard)

@@ -545,6 +545,7 @@ def test_interpolations_that_lead_nowhere(old: str, new: str, words: str) -> Non
 
 @pytest.mark.usefixtures("unwritable")
 def test_attributes_need_a_folder_that_may_be_written_in(dolma: Dolma) -> None:
+    dolma.put(["zero"])
     source = ConfigNode(dolma.place({"documents": ["DATA/documents/*.gz"], "taggers": ["char_length_v1"]}), "c.yaml")
     with pytest.raises(ConfigError, match="expected a folder that may be written in"):
         read_tagger(source)

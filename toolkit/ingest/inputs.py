@@ -234,10 +234,11 @@ class FinishedInputs:
         record = self._summary.inputs.get(file.key)
         if record is None or listed is None or work.is_pack or not record.is_plain:
             return None
-        if file.stat != Stat(record.size, record.stamp) or not self._is_alike(work, record):
+        now = files_state([FileRecord(file.path, record.size, record.stamp)], quick=True, stat=lambda _: file.stat)
+        if not now.is_done or not self._is_alike(work, record):
             return None
-        stats = ((listed(shard), size) for shard, size in record.shards.items())
-        return record if all(stat and stat.size == size for stat, size in stats) else None
+        shards = (FileRecord(shard, size) for shard, size in record.shards.items())
+        return record if files_state(shards, stat=listed).is_done else None
 
     def _is_alike(self, work: InputToIngest, record: BriefInput) -> bool:
         """Return True for a record's settings and types, without carried sets."""

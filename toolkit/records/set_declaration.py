@@ -97,7 +97,7 @@ def check_ours(dataset: Dataset, set_name: str, command: str) -> None:
     if foreign and records.load_schema(dataset, set_name) is None:  # or another share has just declared it
         raise ConfigError(
             f"{folder}: expected a set that this toolkit made, got files without its records; "
-            f"choose another set name, or `toolkit {command} --overwrite`"
+            f"choose another set name, `toolkit {command} --overwrite`, or leave it out of the section"
         )
 
 

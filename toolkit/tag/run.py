@@ -29,7 +29,7 @@ from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean, in_
 from toolkit.execution.blocks import Block, in_blocks, in_order, next_block, threads_for
 from toolkit.execution.executors import Report
 from toolkit.execution.grouped import ShardDone, ShardWork, Work, log_of_dataset, run_batch
-from toolkit.records import external_sets, sets, sets as records
+from toolkit.records import external_sets, sets
 from toolkit.records.sets import ShardAttributes
 from toolkit.records.takedown import Takedown, empty, takedown_of
 from toolkit.session import cached_last
@@ -387,9 +387,7 @@ def work_done(plan: Plan, dataset: Dataset, shards: Sequence[str], *, always: bo
     results = {}
     for name in plan.sets:
         shard_records = [
-            shard_record
-            for shard_record in for_each(partial(records.load_record, dataset, name), shards)
-            if shard_record
+            shard_record for shard_record in for_each(partial(sets.load_record, dataset, name), shards) if shard_record
         ]
         results[name] = Worked(
             sum(shard_record.rows for shard_record in shard_records),
