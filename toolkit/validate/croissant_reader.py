@@ -232,7 +232,7 @@ RECORDS = 100
 SHOWN = 20
 """Errors of a document that are shown."""
 
-LARGEST = 64 << 20
+LARGEST_FILE = 64 << 20
 """Stored bytes of a file up to which records are read: mlcroissant holds about seven times its content."""
 
 
@@ -274,7 +274,7 @@ def check(path: str, document: Node, present: set[str] | None, first: int | None
         yield from (Finding(f"{path}: mlcroissant: {message}") for message in sorted(issues.errors))
         yield from (Finding(f"{path}: mlcroissant: {message}", "advice") for message in sorted(issues.warnings))
         large = max((bytes_of(node) or 0 for node in nodes(document, "distribution")), default=0)
-        if first is None and not data and large > LARGEST:
+        if first is None and not data and large > LARGEST_FILE:
             message = f"{path}: no records read by mlcroissant: a file has {large:,} bytes; --first N does"
             yield Finding(message, "advice")
             return
