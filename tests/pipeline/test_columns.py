@@ -141,7 +141,7 @@ class Silent(parquet.Parquet):
         return True
 
     def encode(self, document: Document, mixed: Mixed) -> Iterable[tuple[str, bytes]]:
-        return [("documents", b'{"id":"a"}')]
+        return [("documents", b'{"id":"a"}\n')]
 
 
 def test_a_format_that_says_wrongly_that_it_copies_the_text_is_told(project: Project) -> None:
