@@ -18,9 +18,8 @@ from toolkit.storage.paths import move, remove, remove_tree
 from toolkit.storage.stores.local.scratch import machine, owner, scratch, tidy_scratch
 
 WAY_OUT = {
-    "toolkit/storage/stores/local.py": "the way out: files that appear, and deleting",
     "toolkit/storage/stores/local/scratch.py": "the way out: private folders, scratch files, logs and locks",
-    "toolkit/storage/stores/local/__init__.py": "the way out: empty folders",
+    "toolkit/storage/stores/local/__init__.py": "the way out: files that appear, deleting, and empty folders",
     "toolkit/cli.py": "standard output that has broken is /dev/null",
     "toolkit/execution/processes.py": "standard streams that are closed are /dev/null",
     "toolkit/execution/forkserver.py": "its own socket, in a folder that is gone at once",
