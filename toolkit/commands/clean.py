@@ -99,10 +99,8 @@ def _forget(context: Context, options: Options) -> Outcome:
         )
     dataset, holds = context.dataset, ingest_config.holds(context.entries)
     with context.lease(dataset.bookkeeping, dataset.documents, dict.fromkeys(holds, "")):
-        ingested_inputs, sets = (
-            dict(ingested.undamaged_summary(dataset).inputs.items()),
-            external_sets.sets_seen(dataset),
-        )
+        ingested_inputs = dict(ingested.undamaged_summary(dataset).inputs.items())
+        sets = external_sets.sets_seen(dataset)
         existing: list[str] = []
         with suppress(NothingThere):
             existing = dataset.shards()

@@ -279,9 +279,8 @@ def null_safe(path: str | None, names: Mapping[str, checker.Name]) -> str | None
         around = [".".join(parts[:i]) for i in range(1 + is_own, len(parts))]
         tested = f"{text} if {' and '.join(f'{item} is not None' for item in around) or 'True'} else None"
         for expression in (text, tested):
-            with contextlib.suppress(
-                expression_tree.ExpressionError
-            ):  # what the format wants is said where its values are bound
+            # what the format wants is said where its values are bound
+            with contextlib.suppress(expression_tree.ExpressionError):
                 if expressions.check(expression, names).type.not_null == schema.STR or text == path:
                     return expression
     return None
