@@ -812,7 +812,7 @@ MIX_FAULTS: dict[str, tuple[list[Damage], str]] = {
         [rules({"cut": "sp", "name": "r"}), row(34, valued(sp=[[0, 9999, 1.0]]), E)],
         "E:34: rule 'r' (CONFIG): expected ",
     ),
-    "writer": ([writes(d60="raise", d33="raise")], "D: ValueError: cannot"),
+    "writer": ([writes(d60="raise", d33="raise")], "D:34: format Ids failed: ValueError: cannot (document 'd33')"),
 }
 
 
