@@ -1,5 +1,6 @@
 """Rules that edit text in a mix: what comes out, and that nothing beside the text is stale."""
 
+import json
 import shutil
 from typing import Any
 
@@ -119,6 +120,18 @@ def test_a_document_that_edits_leave_empty_is_counted(project: Project) -> None:
     )
     project.config["mix"]["allow_empty"] = True
     assert "documents empty after edits: 1" in project.ok("mix").out
+
+
+@pytest.mark.parametrize("editing", [True, False])
+def test_what_looks_at_no_text_says_that_it_makes_no_edits(project: Project, editing: bool) -> None:
+    rule = {"cut": "all"} if editing else {"annotate": "x", "when": "flag"}
+    spans(project, {"all": [[0, 3, 1.0]], "flag": True}, [rule], text="abc")
+    other = project.root / "other.yaml"
+    other.write_text(json.dumps(project.config | {"mix": project.config["mix"] | {"rules": []}}))
+    for arguments in (["--dry-run"], ["--compare", other]):
+        assert ("without text count as kept" in project.ok("mix", *arguments).out) is editing
+        assert project.ok("mix", *arguments, "--json").json["before_edits"] is editing
+    assert project.run("mix", "-c", other, "--compare", project.yaml, "--json").json["before_edits"] is editing
 
 
 def test_what_is_replaced_are_spans(project: Project) -> None:

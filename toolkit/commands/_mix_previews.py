@@ -56,6 +56,8 @@ class MixPreview(CommandResult, kw_only=True):
         unmatched: Entries of blocklists that matched nothing, by rule.
         failed: Messages of shards that failed.
         share: Share of the run, if it is one.
+        before_edits: True if rules edit texts: documents that they leave without text count as kept, and a mix drops
+            them.
         read_in_place: Counts of items that the readers of files in place left out or changed, by reason.
         sample: The sample that was looked at, if it was.
         editions: Results of the editions, by name.
@@ -72,6 +74,7 @@ class MixPreview(CommandResult, kw_only=True):
     unlike_dolma: int
     unmatched: dict[str, list[str]]
     failed: list[str]
+    before_edits: bool = False
     share: dict[str, Any] = absent()
     read_in_place: dict[str, int] = {}
     sample: str | None = None
@@ -98,6 +101,8 @@ class MixComparison(CommandResult, kw_only=True):
         relabelled: Documents that both keep, by ``label -> other label``.
         samples: Documents of all three.
         failed: Messages of shards that failed.
+        before_edits: True if rules edit texts: documents that they leave without text count as kept, and a mix drops
+            them.
         sample: The sample that was looked at, if it was.
     """
 
@@ -108,6 +113,7 @@ class MixComparison(CommandResult, kw_only=True):
     relabelled: dict[str, int]
     samples: list[explaining.ChangedDocument]
     failed: list[str] = []
+    before_edits: bool = False
     sample: str | None = None
 
 
@@ -144,6 +150,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
         has_text = any(stream.text for stream in settings.streams)
         why = "`text:` is given" if has_text else "a rule asks for more than attributes"
         text += f"; {why}, so the documents were read with their text"
+    text += f"\n{tables.BEFORE_EDITS}" * settings.edits
     text += "\n\n" + tables.rules_table(totals, effects.rules, preview=True)
     text += tables.budget_table(effects.budget) + lost.text
     number = 0
@@ -170,6 +177,7 @@ def dry_run(context: Context, prepared: PreparedMix) -> Outcome:
             labels=by_stream[""] if list(by_stream) == [""] else by_stream,
             unmatched={name: entries[:UNMATCHED_LISTED] for name, entries in unmatched.items()},
             failed=broken,
+            before_edits=settings.edits,
         ),
         failures=broken,
     )
@@ -362,8 +370,11 @@ def compare(
     total.keep_samples(selection.samples, selection.rule)
     broken += _add_texts(context, prepared, total)
     data = msgspec.convert(total, MixComparison, from_attributes=True)
-    data.failed = broken
-    return Outcome(text=tables.comparison(context.options.config or "", path, total), data=data, failures=broken)
+    data.failed, data.before_edits = broken, prepared.settings.edits or settings.edits
+    text = (
+        tables.comparison(context.options.config or "", path, total) + f"\n\n{tables.BEFORE_EDITS}" * data.before_edits
+    )
+    return Outcome(text=text, data=data, failures=broken)
 
 
 def _add_texts(context: Context, prepared: PreparedMix, comparison: explaining.MixChanges) -> list[str]:

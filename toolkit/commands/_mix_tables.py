@@ -245,6 +245,10 @@ def budget_data(budget: BudgetFound | None) -> dict[str, Any] | None:
     return {"unit": budget.unit, "groups": rows}
 
 
+BEFORE_EDITS = "edits were not made: documents that they leave without text count as kept here, and a mix drops them"
+"""Remark on numbers of rules that edit, where no text was read."""
+
+
 def comparison(one: str, other: str, comparison: "MixChanges") -> str:
     """Return lines about the changes between two configurations."""
     from toolkit.mix.rule_effects.explain import VALUE_CHARS  # which few mixes need

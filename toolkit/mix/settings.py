@@ -193,6 +193,11 @@ class MixSettings(ConfigStruct):
         """Return True if a rule may write documents repeatedly. Then all copies are numbered."""
         return any(rule.ROLE is Role.REPEATS for stream in self.streams for rule in stream.rules)
 
+    @property
+    def edits(self) -> bool:
+        """Return True if a rule may change texts."""
+        return any(rule.edits for stream in self.streams for rule in stream.all_rules)
+
     def writer(self) -> Writer:
         return writer_with(self.output.format, msgspec.json.encode(self.options, order="sorted"), self.columns)
 
