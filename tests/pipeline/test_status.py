@@ -143,6 +143,8 @@ def test_what_has_changed_is_missing(project: Project) -> None:
     assert (counts["tag picky-0"], counts["mix"], counts["publish"]) == ((2, 0, 0, 1), (2, 0, 0, 1), (0, 0, 0, 1))
     assert causes(data)["tag picky-0", "s/a.jsonl.gz"] == "made from something that has changed"
     assert "run `toolkit tag`" in causes(data)["mix", "s/a.jsonl.gz"]
+    (project.attributes / "picky-0" / "s" / "c.jsonl.gz").unlink()
+    assert causes(status(project)[2])["tag picky-0", "s/c.jsonl.gz"] == "its attribute file is gone"
     (project.documents / "s" / "b.jsonl.gz").unlink()
     assert "its documents are gone: s/b.jsonl.gz" in causes(status(project)[2])["ingest", "s/b.jsonl"]
 

@@ -13,7 +13,7 @@ from toolkit.execution import leases
 from toolkit.records import sets as records
 from toolkit.stages.context import Context
 from toolkit.stages.disk_quota import DiskUse
-from toolkit.storage.paths import check_writable, work_folder
+from toolkit.storage.paths import check_writable, exists, work_folder
 
 Kind = Literal["per shard", "whole"]
 """Whether a stage makes something of each shard by itself, or of all shards together."""
@@ -292,7 +292,9 @@ class Look:
         def cause(shard: str) -> str:
             if records.is_damaged(dataset, set_name, shard):
                 return "its record is damaged"
-            is_made = records.is_recorded(dataset, set_name, shard)
-            return "made from something that has changed" if is_made else NOT_BEGUN
+            if not records.is_recorded(dataset, set_name, shard):
+                return NOT_BEGUN
+            is_gone = not exists(dataset.attribute_path(set_name, shard))
+            return "its attribute file is gone" if is_gone else "made from something that has changed"
 
         return {shard: cause(shard) if shard in listed else "" for shard in shards}
