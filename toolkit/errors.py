@@ -2,6 +2,7 @@
 
 - ToolkitError            exit status 1
     - Failed              a call from Python whose shards have failed, or that could not do all it should
+    - StepFailed          tasks that have failed, each with its message
     - ConfigError         exit status 2: bad usage or configuration, nothing was written
         - NothingThere    a path or a glob of the configuration that leads to no file
             - NoDocuments a dataset has no documents, or none yet
@@ -48,6 +49,14 @@ class Failed(ToolkitError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.failures, self.result))
+
+
+class StepFailed(ToolkitError):
+    """Some tasks of a step have failed, or it is impossible: the next one does not start."""
+
+    def __init__(self, *messages: str) -> None:
+        super().__init__("\n".join(messages))
+        self.messages = messages
 
 
 class ConfigError(ToolkitError):

@@ -19,7 +19,7 @@ from toolkit.data.alignment import AttributeRows, attribute_lines
 from toolkit.data.dataset import START, Dataset
 from toolkit.data.documents import DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.schema import Type
-from toolkit.errors import ConfigError, ToolkitError, mismatch, short
+from toolkit.errors import ConfigError, StepFailed, ToolkitError, mismatch, short
 from toolkit.execution.executors import Result, Task
 from toolkit.execution.grouped import Work, log_of_dataset, run_batch
 from toolkit.mix.join import Joined, JoinedDataset, JoinedKey, JoinedSet, JoinedShard
@@ -101,10 +101,10 @@ class Resolved(msgspec.Struct):
         """Return the same if all shards can be read.
 
         Raises:
-            ToolkitError: naming those that cannot.
+            StepFailed: naming those that cannot.
         """
         if self.unreadable:
-            raise ToolkitError("\n".join(self.unreadable.values()))
+            raise StepFailed(*self.unreadable.values())
         return self
 
     def place_of(self, check: Callable[[list[JoinedSet]], object]) -> str:

@@ -159,3 +159,7 @@ def test_a_shard_without_its_file_is_not_what_tag_makes(project: Project) -> Non
     dataset = open_dataset(project.config["dataset"], None, None)
     remove(dataset.attribute_file("ext-0", PATHS[0]))
     project("mix").fails(1, "another program made the set, and must write this file, too")
+    project.config["mix"]["rules"] = [{"drop": "unknown > 1"}]  # which that file may have
+    ran = project("mix", "--json").fails(1, "1 failed:")
+    assert "another program made the set" in ran.json["failed"][0]
+    assert "error:" not in ran.err

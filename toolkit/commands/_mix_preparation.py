@@ -25,7 +25,7 @@ from toolkit.data.dataset import (
 )
 from toolkit.data.row_index import ShardState
 from toolkit.data.schema import SPANS
-from toolkit.errors import ConfigError, DataError, ToolkitError, choices, did_you_mean, quoted
+from toolkit.errors import ConfigError, DataError, StepFailed, ToolkitError, choices, did_you_mean, quoted
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import shard_tasks, tasks_of
 from toolkit.ingest import inputs
@@ -365,7 +365,7 @@ def _add_stream(context: Context, prepared: PreparedMix, stream: Stream) -> None
         bound = template.bound()
     except ConfigError as error:
         if unreadable:  # what rules lack may be in there
-            raise ToolkitError("\n".join(unreadable.values())) from None
+            raise StepFailed(*unreadable.values()) from None
         place = resolved.place_of(lambda sets: msgspec.structs.replace(template, sets=sets).bound())
         raise ConfigError(f"{error}{place}") from None
     for shard in shards:

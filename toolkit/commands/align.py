@@ -12,13 +12,13 @@ from toolkit.command_options import CommandResult, Configured, Flag, Shared
 from toolkit.commands import _sections as sections
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ToolkitError, amount
+from toolkit.errors import StepFailed, ToolkitError, amount
 from toolkit.exchange.scatter import ranges, settle
 from toolkit.exchange.tables import MEMORY
 from toolkit.execution.executors import Report, Task
 from toolkit.records import sets
 from toolkit.records.failures import FailureRecords
-from toolkit.stages.context import Context, Outcome, StepFailed, all_values, show_plan, table
+from toolkit.stages.context import Context, Outcome, all_values, show_plan, table
 from toolkit.stages.declaration import NOT_BEGUN, Checked, Declaration, Look, Progress
 from toolkit.stages.disk_quota import FILES, DiskUse, EstimateOf
 from toolkit.storage import json_files

@@ -14,12 +14,12 @@ from toolkit.config.settings import sets_before
 from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.data.excerpts import escaped
-from toolkit.errors import ConfigError, ToolkitError, amount
+from toolkit.errors import ConfigError, StepFailed, ToolkitError, amount
 from toolkit.execution.executors import Report, Task
 from toolkit.records import identity
 from toolkit.records.failures import FailureRecords
 from toolkit.records.set_declaration import check_made
-from toolkit.stages.context import Context, Outcome, StepFailed, all_values, show_plan, table
+from toolkit.stages.context import Context, Outcome, all_values, show_plan, table
 from toolkit.stages.declaration import Checked, Declaration, Look, Progress
 from toolkit.stages.disk_quota import FILES, DiskUse, EstimateOf
 from toolkit.storage.addresses import reveal_url

@@ -21,7 +21,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.describe import croissant
 from toolkit.describe.provenance import counted
 from toolkit.distribution import VERSION
-from toolkit.errors import ConfigError, amount
+from toolkit.errors import ConfigError, StepFailed, amount
 from toolkit.execution.executors import Report, Task
 from toolkit.execution.grouped import Work, log_of_dataset, run_batch
 from toolkit.ingest.tables.arrow import NOT_FINITE
@@ -37,7 +37,7 @@ from toolkit.records import ingested, origins, sets as records
 from toolkit.records.origins import Origin
 from toolkit.report import facts, output_facts, shard_stats
 from toolkit.report.gather import MixInput, gather
-from toolkit.stages.context import Context, Outcome, StepFailed, all_values
+from toolkit.stages.context import Context, Outcome, all_values
 from toolkit.stages.dispatch import opened_apart
 from toolkit.storage import outputs, record_log, store, store_of
 from toolkit.storage.paths import check_writable, exists, join, size_of

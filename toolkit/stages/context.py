@@ -17,7 +17,7 @@ from toolkit.data import record_logs
 from toolkit.data.dataset import Dataset
 from toolkit.data.document_fields import OwnTypes
 from toolkit.data.excerpts import escaped
-from toolkit.errors import ConfigError, DataError, NothingThere, ToolkitError, amount
+from toolkit.errors import ConfigError, DataError, NothingThere, StepFailed, ToolkitError, amount
 from toolkit.execution import leases
 from toolkit.execution.executors import Result
 from toolkit.ingest import in_place, ingest_config, inputs as ingest_records, plan as ingest_plan
@@ -469,7 +469,7 @@ class Context(Running):
         if name not in self._external:
             contents, unreadable = self.source_of(self.dataset, self.dataset.shards()).external([name])
             if unreadable:
-                raise ToolkitError("\n".join(unreadable.values()))
+                raise StepFailed(*unreadable.values())
             self._external[name] = contents[name]
         return self._external[name]
 
@@ -574,14 +574,6 @@ class Outcome(msgspec.Struct):
 def failures(results: Iterable[Result[Any]]) -> list[str]:
     """Return the messages of the failed tasks."""
     return [result.failure.message for result in results if result.failure]
-
-
-class StepFailed(ToolkitError):
-    """Some tasks of a step have failed, or it is impossible: the next one does not start."""
-
-    def __init__(self, *messages: str) -> None:
-        super().__init__("\n".join(messages))
-        self.messages = messages
 
 
 def all_values(results: Iterable[Result[Any]]) -> list[Any]:

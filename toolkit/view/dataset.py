@@ -14,7 +14,7 @@ from toolkit.data.document_fields import OwnTypes
 from toolkit.data.documents import BAD_ROW, DOCUMENT_DECODER, DocumentRow, Rows
 from toolkit.data.row_index import row_hash
 from toolkit.data.tables import TABLE
-from toolkit.errors import AlignmentError, DataError, ToolkitError
+from toolkit.errors import AlignmentError, DataError, StepFailed, ToolkitError
 from toolkit.lazy_numpy import np
 from toolkit.mix.bindings import ShardToMix
 from toolkit.mix.join import inputs_of
@@ -373,7 +373,7 @@ class Explainer:
             if work.dataset.documents == self._corpus.dataset.documents:
                 results.setdefault(work.shard, []).append(work)
         if unreadable and not results:
-            raise ToolkitError("\n".join(unreadable.values()))
+            raise StepFailed(*unreadable.values())
         return results
 
 
