@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.conftest import Project, read_bytes, read_rows, strays, tree, write_rows
+from tests.pipeline.conftest import Project, attributes, document, read_bytes, read_rows, strays, tree, write_rows
 from toolkit.data.tables import from_arrow
 from toolkit.exporting import shard as exporting
 
@@ -151,6 +151,13 @@ def test_sets_of_other_programs_and_what_cannot_be_exported(by_hand: Project, tm
         2, "bad: expected keys with other names than the columns id, source, row, got 'row'"
     )
     by_hand("export", "--parquet", tmp_path / "exp", "--set", "ex").fails(2, "did you mean 'exp'")
+
+
+@pytest.mark.parametrize("value", [2**63, {"a": [2**64 - 1]}])
+def test_an_integer_that_parquet_has_no_type_for_is_an_error_that_says_so(project: Project, value: Any) -> None:
+    write_rows(project.documents / "x.jsonl", [document("1", "a")])
+    write_rows(project.attributes / "a-0" / "x.jsonl", [attributes("1", {"n": value})])
+    project("export", "--parquet", project.out).fails(1, "x.jsonl:1: expected values of n", "an `int` has 64 bits")
 
 
 def test_dry_run_writes_nothing(small: Project, tmp_path: Path) -> None:

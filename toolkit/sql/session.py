@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from toolkit.data.excerpts import escaped
+from toolkit.data.tables.to_arrow import INT_BITS
 from toolkit.errors import ConfigError, ToolkitError, did_you_mean
 from toolkit.interrupts import AWAKE, check, interrupts_deferred
 from toolkit.sql.streams import Faults
@@ -294,7 +295,7 @@ def query_error(text: str, sql: str, views: Sequence[str]) -> ToolkitError:
     elif "file system operations are disabled" in message or "external extensions" in message:
         hint = "; a query can only read the views; `--output FILE` writes its result"
     elif _TOO_LARGE.search(message):
-        hint = "; an `int` has 64 bits with a sign in SQL; larger ones can be a `str`"
+        hint = f"; {INT_BITS}"
     else:
         hint = "; give it more with `--memory`" if message.startswith("Out of Memory") else ""
     is_usage = place or not message.startswith(_OF_DATA) or "has been locked" in message

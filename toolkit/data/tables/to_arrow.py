@@ -98,6 +98,10 @@ def _shape_of_object(type_: Type, *, maps: bool) -> Value | None:
     return (lambda value: value | {name: shape(value[name]) for name, shape in shapes.items()}) if shapes else None
 
 
+INT_BITS = "an `int` has 64 bits with a sign in SQL and Parquet; larger ones can be a `str`"
+"""Advice for integers that do not fit."""
+
+
 def record_batch(
     schema: "pa.Schema", column: Callable[[str], list[Any]], numbers: tuple[int, int], **place: Any
 ) -> "pa.RecordBatch":
@@ -120,7 +124,8 @@ def record_batch(
             arrays.append(pa.array(column(field.name), field.type))
         except (pa.ArrowException, OverflowError, UnicodeError) as error:
             rows = "rows {} to {}".format(*numbers)
-            message = f"expected values of {field.name} in {rows} that fit into {field.type}, got: {error}"
+            got = f" a larger number; {INT_BITS}" if isinstance(error, OverflowError) else f": {error}"
+            message = f"expected values of {field.name} in {rows} that fit into {field.type}, got{got}"
             raise DataError(message, **place) from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
