@@ -5,6 +5,7 @@ import math
 import random
 import re
 import statistics
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.pipeline import model
-from tests.pipeline.conftest import Project, document, read_rows, tree, write_rows
+from tests.pipeline.conftest import Project, attributes, document, read_rows, tree, write_rows
 from tests.pipeline.model import Doc, Modelled
 from toolkit.aggregate.agreement import Moments
 
@@ -271,6 +272,18 @@ def test_a_sample_is_compared_where_it_is_all_that_there_is(versions: Project) -
     assert told["sample"].startswith("on a sample: 100 of 490")
     assert told["rows"] == 100
     assert versions.ok("compare", "v-0", "v-1", "--sample").out.startswith("on a sample: 100 of 490")
+
+
+@pytest.mark.parametrize("large", [10**400, 1.5e308])
+def test_numbers_beyond_floats_are_the_largest_floats(project: Project, large: float) -> None:
+    write_rows(project.documents / "x.jsonl", [document(str(i), "a") for i in range(3)])
+    for name, values in {"a-0": [1, 2, large], "b-0": [1, 3, -large]}.items():
+        rows = [attributes(str(i), {"n": value}) for i, value in enumerate(values)]
+        write_rows(project.attributes / name / "x.jsonl", rows)
+    (part,) = project.ok("compare", "a-0", "b-0", "--json").json["parts"]
+    assert (part["same"], part["correlation"]) == (1, None)
+    assert part["quantiles"]["0.01"] == -sys.float_info.max
+    assert "the same in 1 of 3" in project.ok("compare", "a-0", "b-0").out
 
 
 def test_rows_that_do_not_belong_together_are_an_error(versions: Project) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from toolkit import partial_sums
-from toolkit.aggregate.distributions import Distribution, Distributions, Leaf, merge_labels
+from toolkit.aggregate.distributions import Distribution, Distributions, Leaf, finite, merge_labels
 
 PAIRS = 10_000
 """Different pairs of labels that are counted; others are counted together."""
@@ -62,9 +62,9 @@ class Moments(msgspec.Struct):
 
     @property
     def correlation(self) -> float | None:
-        """Return Pearson's coefficient; None where one of the two does not vary."""
+        """Return Pearson's coefficient; None where one of the two does not vary, or varies more than floats can say."""
         spread = math.sqrt(self.xx) * math.sqrt(self.yy)
-        return max(-1.0, min(1.0, self.xy / spread)) if spread else None
+        return max(-1.0, min(1.0, self.xy / spread)) if spread and math.isfinite(spread) else None
 
 
 class Agreement(msgspec.Struct):
@@ -102,8 +102,9 @@ class Agreement(msgspec.Struct):
             if kind == "label":
                 self._count(msgspec.json.encode([one, other]).decode(), 1)
             if kind == "number":
-                self.moments.add(float(one), float(other))
-                differences.append(float(other - one))
+                x, y = finite(one), finite(other)
+                self.moments.add(x, y)
+                differences.append(finite(other - one if isinstance(one, int) and isinstance(other, int) else y - x))
                 self.difference += differences[-1]
                 self.absolute += abs(differences[-1])
             if one != other:

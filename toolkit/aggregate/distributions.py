@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
@@ -11,6 +11,9 @@ from toolkit.aggregate.histogram import Histogram, quantile
 from toolkit.data.schema import FLOAT, INT, SPANS, Type, field_name
 from toolkit.errors import DataError
 from toolkit.lazy_numpy import np
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 EXACT = 256
 """Different values up to which each is counted."""
@@ -22,6 +25,12 @@ MOST = 20_000
 """Distributions, of attributes by label, at a time."""
 
 _GREATEST = int(sys.float_info.max)
+
+
+def finite(number: "int | float | Decimal") -> float:
+    """Return the nearest finite float; JSON has integers of any size."""
+    return float(min(max(number, -sys.float_info.max), sys.float_info.max))
+
 
 QUANTILES = ("0.01", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99")
 

@@ -8,7 +8,6 @@ Texts of data stand in a picture as they are: no ``$`` begins mathematics, and c
 import io
 import itertools
 import math
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.aggregate.distributions import Distribution, numbers
+from toolkit.aggregate.distributions import Distribution, finite, numbers
 from toolkit.aggregate.histogram import Histogram, binned, merged, quantile
 from toolkit.aggregate.tables import LENGTHS, display, percent, size
 from toolkit.aggregate.thresholds import Threshold
@@ -107,10 +106,7 @@ class Bars(msgspec.Struct, kw_only=True):
 def _ranges(distribution: Distribution) -> list[HistogramBar]:
     """Return bins of one width with round edges; of a long tail bins that end at powers of two."""
     assert distribution.buckets
-    low, high = (
-        float(min(max(number, -sys.float_info.max), sys.float_info.max))
-        for number in (distribution.buckets.low, distribution.buckets.high)
-    )
+    low, high = finite(distribution.buckets.low), finite(distribution.buckets.high)
     listed = numbers(distribution)
     upper = quantile(listed, distribution.count, "0.75")
     edges = _powers(low, high) if low >= 0 and high > 64 and high > 32 * max(upper, 1) else _edges(low, high)
@@ -122,7 +118,7 @@ def _powers(low: float, high: float) -> list[float]:
     """Return edges at powers of two, at most `BINS` + 3."""
     first, last = math.frexp(max(low, 1.0))[1] - 1, math.frexp(high)[1]
     step = -(-(last - first) // BINS)
-    powers = [_float(Decimal(2) ** n) for n in range(first, last + step, step)]
+    powers = [finite(Decimal(2) ** n) for n in range(first, last + step, step)]
     return ([0.0] if low < powers[0] else []) + powers
 
 
@@ -138,7 +134,7 @@ def _edges(low: float, high: float) -> list[float]:
     width = (greatest - least) / BINS or Decimal(1)
     for step in _steps(width):
         first, last = math.floor(least / step), math.floor(greatest / step)
-        edges = [_float((first + i) * step) for i in range(last - first + 2)]
+        edges = [finite((first + i) * step) for i in range(last - first + 2)]
         if edges[0] <= low and high <= edges[-1] and all(a < b for a, b in itertools.pairwise(edges)):
             return edges
     raise AssertionError((low, high))
@@ -150,11 +146,6 @@ def _steps(width: Decimal) -> Iterator[Decimal]:
         for factor in ("1", "2", "2.5", "5"):
             if (step := Decimal(factor).scaleb(exponent)) >= width * Decimal("0.999"):
                 yield step
-
-
-def _float(number: Decimal) -> float:
-    """Return the nearest finite float."""
-    return min(max(float(number), -sys.float_info.max), sys.float_info.max)
 
 
 # --- the terminal -----------------------------------------------------------------------------------------------------

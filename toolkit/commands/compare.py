@@ -166,7 +166,11 @@ def _show(part: PartComparison, names: list[str]) -> str:
             f"{part.nulls['other']:,}"
         )
     if part.kind == "number" and part.both:
-        correlation = "none (one of them does not vary)" if part.correlation is None else f"{part.correlation:.4f}"
+        correlation = (
+            "none (one of them does not vary, or beyond floats)"
+            if part.correlation is None
+            else f"{part.correlation:.4f}"
+        )
         means = f"mean {part.means[0]:.6g} -> {part.means[1]:.6g}; difference {part.mean_difference:+.4g}"
         distance = f"absolute {part.mean_absolute_difference:.4g}, at most {part.largest_difference:.4g}"
         lines.append(f"  {means}, {distance}; correlation {correlation}")
