@@ -378,3 +378,21 @@ def test_keys_that_are_data_are_one_field(project: Project) -> None:
     project.config["mix"]["output"]["format"] = f"{plugin}:Plain"
     found = project.ok("mix", "--json").json["not_carried"]
     assert found == {"id": 102, "metadata.m": 102, "source": 102}
+
+
+def test_each_field_that_a_format_has_no_null_for_must_be_tested(pages: Project) -> None:
+    (pages.root / "sure.py").write_text(
+        "import msgspec\n"
+        "from toolkit import Wanted, Writer\n"
+        "class Value(msgspec.Struct):\n    label: str | None\n    prob: float | None = None\n"
+        "class Sure(Writer):\n"
+        "    def wants(self): return {'of': Wanted('metadata.of', Value, not_null=('label', 'prob'))}\n"
+        "    def carries(self, fields): return ()\n"
+        "    def encode(self, document, mixed): return [('x', b'%.1f\\n' % mixed.values['of'].prob)]\n"
+    )
+    rows = [document(str(i), "t", metadata={"of": {"label": "x", "prob": p}}) for i, p in enumerate([0.5, None])]
+    write_rows(pages.documents / "a.jsonl.gz", rows)
+    pages.mixes({"drop": "metadata.of is None"}, attributes=[], format=f"{pages.root}/sure.py:Sure")
+    pages("mix").fails(2, "metadata.of.prob may be null here", "{drop: metadata.of.prob is None")
+    pages.config["mix"]["rules"].append({"drop": "metadata.of.prob is None"})
+    pages.ok("mix")

@@ -207,20 +207,21 @@ def _check_metadata(where: str, attribute: Wanted, path: tuple[str, ...], rules:
             f"{where}: expected an attribute of a set, got a field of the documents with a value "
             f"for each line: rules of this mix cut lines, and such a field would no longer fit"
         )
-    not_null = {*rules.facts, *NAMES}
-    is_known = bool(not_null & {value_of(path), label_of(attribute.path), attribute.path})
-    if attribute.not_null and not is_known and not _is_declared(path, own):
-        is_plain = all(key.isidentifier() for key in path)
-        rule = f"{'.'.join(path)} is None" if is_plain else f'"{value_of(path)} is None"'
-        raise _nullable(where, attribute.path, rule)
+    for field in attribute.not_null:
+        place, ways = (path, {label_of(attribute.path)}) if field == "label" else ((*path, field), set[str]())
+        text = ".".join(place)
+        if not {*rules.facts, *NAMES} & {value_of(place), text, *ways} and not _is_declared(path, field, own):
+            rule = f"{text} is None" if all(map(str.isidentifier, place)) else f'"{value_of(place)} is None"'
+            raise _nullable(where, text, rule)
 
 
-def _is_declared(path: tuple[str, ...], own: OwnTypes | None) -> bool:
-    """Return True if the label at a path has no null."""
+def _is_declared(path: tuple[str, ...], field: str, own: OwnTypes | None) -> bool:
+    """Return True if a field of the value at a path has no null. A text is the label itself."""
     type_: schema.Type | None = schema.Type("map", fields=own.of(path[0])) if own else None
     for name in path[1:]:
         type_ = type_.get(name) if type_ else None
-    return type_ is not None and schema.STR in (type_, type_.get("label"))
+    inner = type_ and (type_ if field == "label" and type_ == schema.STR else type_.get(field))
+    return inner is not None and inner.kind not in ("nullable", "any", "null")
 
 
 def _nullable(where: str, path: str, rule: str) -> ConfigError:
