@@ -251,7 +251,7 @@ def _bind(where: str, attribute: Wanted, sets: list[JoinedSet], facts: frozenset
                 hint = did_you_mean(field, names) or (f"; there are: {', '.join(names)}" if names else "")
                 raise ConfigError(f"{where}: expected an attribute of type {expected}, got no such field{hint}")
             type_, at = inner, f"{at}.{field}"
-        if type_.not_null == schema.STR and expected.get("label") is not None:
+        if type_.not_null == schema.STR and expected.get("label") is not None and _takes_label_alone(attribute.type):
             not_null(type_, attribute.path)
             return Binding(set=i, key=key.key, path=path, is_label=True)
         fields = {field: f"{attribute.path}.{field}" for field in attribute.not_null}
@@ -272,6 +272,15 @@ def _bind(where: str, attribute: Wanted, sets: list[JoinedSet], facts: frozenset
         raise ConfigError(f"{message}, the name of a set; write {'.'.join([key_name, *path[1:]])}")
     hint = did_you_mean(name, names) or f"; there are: {', '.join(names) or 'none'}"
     raise UnknownAttribute(name, message, f"{message}{hint}")
+
+
+def _takes_label_alone(type_: Any) -> bool:
+    """Return True if an object of the type needs no other field than its label."""
+    try:
+        msgspec.convert({"label": ""}, type_)
+    except msgspec.ValidationError as error:
+        return "missing required field" not in str(error)
+    return True
 
 
 def _after_edits(work: ShardToMix, key: JoinedKey, where: str) -> AfterEdits:
