@@ -154,12 +154,63 @@ class Given(Reader):
         (Draft(text="one", id=5, number=7), "input:7: expected a Draft with texts of the format Given, got id 5"),  # type: ignore[arg-type]
         (Draft(text=None, number=7), "input:7: expected a Draft with texts of the format Given, got text None"),  # type: ignore[arg-type]
         (Draft(text="one", source=b"s", number=7), "format Given, got source b's'"),  # type: ignore[arg-type]
+        (Draft(text="one", added=5, number=7), "format Given, got added 5"),  # type: ignore[arg-type]
+        (Draft(text="one", metadata="m", number=7), "format Given, got metadata 'm'"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_document_is_refused(what: object, message: str) -> None:
     common = Common(format="given", from_=["x"], source="s")
     with pytest.raises(DataError, match=re.escape(message)):
         list(InputRows(input_of(b"x"), common, Given(what=what), "x").rows())
+
+
+class ByLine(Reader):
+    """What a test does with lines, or with columns that it makes of all."""
+
+    make: Any = None
+    columns: dict[str, Any] = {}
+
+    def read(self, source: Input) -> Iterator[Draft]:
+        with source.lines() as lines:
+            yield from source.items(lines, lambda line, number: Draft(text=line.decode(), number=self.make(line)))
+
+    def read_batches(self, source: Input) -> Iterator[Sequence[Draft]]:
+        return super().read_batches(source) if self.make else iter([DraftColumns(**self.columns)])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (int, "input:2: expected an item of the format, got: invalid literal for int() with base 10: b'two'"),
+        (lambda line: {b"1": 1}[line], "input:2: format ByLine failed: KeyError: b'two'; correct ByLine.read"),
+        (lambda line: line.number, "input:1: format ByLine failed: AttributeError: 'bytes' object has no attribute"),
+    ],
+)
+def test_an_error_of_the_code_of_a_format_names_it_and_the_line(make: Any, message: str) -> None:
+    common = Common(format="given", from_=["x"], source="s")
+    with pytest.raises(DataError, match=re.escape(message)):
+        list(InputRows(input_of(b"1\ntwo\n"), common, ByLine(make=make), "x").rows())
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"number": [1]}, "format ByLine failed: ValueError: expected 2 values of number, one for each text, got 1"),
+        ({}, "expected 2 values of number, one for each text, got 0"),
+        ({"number": [1, 2], "id": ["1"]}, "expected 2 values of id, one for each text, got 1"),
+        ({"number": [1, 2], "ends": [1]}, "expected 2 values of ends, one for each text, got 1"),
+        ({"number": [1, 2], "url": ["x", "y"]}, "expected columns of fields of a Draft, got url"),
+        ({"number": [1, 2], "id": ["1", 2]}, "input:2: expected a Draft with texts of the format ByLine, got id 2"),
+        ({"number": [1, 2], "id": ["1", "2"], "created": [None, 3]}, "format ByLine, got created 3"),
+        ({"number": [1, 2], "id": ["1", "2"], "metadata": [{}, "m"]}, "format ByLine, got metadata 'm'"),
+        ({"number": [1, 2], "utf8": b"\xff\xff"}, "format ByLine failed: UnicodeDecodeError: 'utf-8' codec"),
+    ],
+)
+def test_columns_that_are_no_documents_are_refused(columns: dict[str, Any], message: str) -> None:
+    common = Common(format="given", from_=["x"], source="s")
+    bounds = [0, 1] if "ends" in columns else [0, 1, 2]
+    with pytest.raises(DataError, match=re.escape(message)):
+        list(InputRows(input_of(b""), common, ByLine(columns={"utf8": b"xy", "bounds": bounds, **columns}), "x").rows())
 
 
 def test_columns_are_documents() -> None:

@@ -119,6 +119,9 @@ class DraftColumns(Sequence[Draft]):
         bounds: offsets in `utf8`, at which texts begin; without `ends` the text of row i ends at the next one.
         ends: offsets at which they end.
         columns: Columns by name of a field of `Draft` (``number`` must be one), its value for each row.
+
+    Raises:
+        ValueError: if a column is unknown, or has not one value for each row.
     """
 
     def __init__(
@@ -127,6 +130,11 @@ class DraftColumns(Sequence[Draft]):
         self.utf8 = utf8
         self.begins, self.ends = (bounds[:-1], bounds[1:]) if ends is None else (bounds, ends)
         self.columns = columns
+        for name, column in {"number": (), "ends": self.ends, **columns}.items():
+            if name not in ("ends", *Draft.__struct_fields__):
+                raise ValueError(f"expected columns of fields of a Draft, got {name}")
+            if len(column) != len(self):
+                raise ValueError(f"expected {len(self):,} values of {name}, one for each text, got {len(column):,}")
 
     def __len__(self) -> int:
         return len(self.begins)
@@ -235,6 +243,12 @@ class Input:
         self.indexes = False
         self._rejects = rejects
         self._opened = opened
+        self._lines: Lines | None = None
+
+    @property
+    def line(self) -> int | None:
+        """Return the number of the line that was read last, of `lines`; None of an input that is not read by lines."""
+        return self._lines.number if self._lines else None
 
     def stream(self) -> Decompressed:
         """Return the input's bytes, decompressed; use it in a ``with`` block."""
@@ -258,6 +272,7 @@ class Input:
         stored = self._opened() if self._opened else None
         lines = _InputLines(self.path, self.max_bytes, stored=stored, long_lines=self.skip)
         lines.sample = self.sample
+        self._lines = lines
         return lines
 
     @contextmanager
@@ -340,7 +355,11 @@ class Input:
         if not isinstance(error, DataError):
             fault = documents.fault_of(raw, error)
             hint = _NULL if isinstance(error, NullText) else _ENCODED if fault == "invalid UTF-8" else ""
-            self.bad(fault, documents.explain_bad_row(raw, error) + hint, raw, number)
+            is_own = fault == "value out of range"  # what the reader's code makes of a value
+            message = (
+                f"expected an item of the format, got: {error}" if is_own else documents.explain_bad_row(raw, error)
+            )
+            self.bad(fault, message + hint, raw, number)
         elif error.path:
             raise error
         else:

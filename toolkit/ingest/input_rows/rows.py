@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from functools import lru_cache, partial
 from itertools import compress, repeat
 from math import isfinite
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 import msgspec
 import xxhash
@@ -67,6 +67,9 @@ class OutputRow(msgspec.Struct, gc=False):
     draft: Draft | None = None
 
 
+P = TypeVar("P")
+R = TypeVar("R")
+
 ENCODER = msgspec.json.Encoder()
 
 
@@ -83,6 +86,13 @@ class _Fields(msgspec.Struct, omit_defaults=True):
 
 _COLUMNS = {"number", "id", "added", "created", "metadata", "paths"}
 """Of documents that are made at once."""
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "text": (str,),
+    **dict.fromkeys(("id", "source", "added", "created"), (str, type(None))),
+    "metadata": (dict, msgspec.Raw, type(None)),
+}
+"""Types of fields of a `Draft`, which a reader may have filled with anything."""
 
 
 class _Metadata(msgspec.Struct):
@@ -200,10 +210,21 @@ class InputRows:
             raise DataError(message, path=error.path, line=error.line, id=error.id) from None
 
     def _rows(self) -> Iterator[OutputRow]:
-        for batch in self._reader.read_batches(self._source):
+        for batch in self._of_reader(self._reader.read_batches, self._source):
             at_once = self._of_table(batch) if isinstance(batch, TableRows) else None
             at_once = self._at_once(batch) if isinstance(batch, DraftColumns) else at_once
             yield from at_once or self._one_by_one(batch)
+
+    def _of_reader(self, read: Callable[[P], Iterable[R]], argument: P) -> Iterator[R]:
+        """Yield what the reader's code gives; an error of it names the format, and the line that was read last."""
+        try:
+            yield from read(argument)
+        except (ToolkitError, OSError, MemoryError):
+            raise
+        except Exception as error:
+            name = type(self._reader).__name__
+            message = f"format {name} failed: {type(error).__name__}: {error}; correct {name}.read"
+            raise DataError(message, path=self._source.path, line=self._source.line) from error
 
     def _at_once(self, batch: DraftColumns) -> Iterator[OutputRow] | None:
         """Return the rows of many documents; None where each is to be looked at by itself."""
@@ -211,6 +232,7 @@ class InputRows:
         none = [None] * len(batch)
         ids, paths = columns.get("id", none), columns.get("paths", none)
         item = self._check or self._takedown or common.qualifies or common.ids == "content" or None in ids
+        item = item or any({*map(type, columns.get(name, ()))}.difference(kinds) for name, kinds in _TYPES.items())
         if item or source is None or None in paths or columns.keys() - _COLUMNS:
             return None
 
@@ -341,7 +363,7 @@ class InputRows:
 
     def _one_by_one(self, batch: Sequence[Draft]) -> Iterator[OutputRow]:
         counts, source = self._source.counts, self._source
-        for draft in batch:
+        for draft in self._of_reader(iter, batch):
             self._check_draft(draft)
             if draft.is_null and self._common.null_text == "skip":
                 source.leave_out("null_text", draft.number, **self._names_of(draft))
@@ -380,11 +402,10 @@ class InputRows:
         """Raise DataError for anything but a draft with texts."""
         got, number = type(draft).__name__, None
         if isinstance(draft, Draft):
-            texts = {"text": draft.text, "id": draft.id or "", "source": draft.source or ""}
-            wrong = [name for name, value in texts.items() if not isinstance(value, str)]
+            wrong = next((name for name, kinds in _TYPES.items() if not isinstance(getattr(draft, name), kinds)), "")
             if not wrong:
                 return
-            got, number = f"{wrong[0]} {texts[wrong[0]]!r}", draft.number
+            got, number = f"{wrong} {getattr(draft, wrong)!r}", draft.number
         message = f"expected a Draft with texts of the format {type(self._reader).__name__}, got {got}"
         raise DataError(message, path=self._source.path, line=number)
 
