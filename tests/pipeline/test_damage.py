@@ -78,6 +78,14 @@ def test_attributes_that_were_made_and_are_gone_are_not_left_out_of_a_look(damag
     project.run("head", shard).fails(1, f"{path}:1: expected the attributes of {shard}:1, got")
 
 
+@pytest.mark.parametrize("command", ["head --id a1", "trace --id a1", "mix --explain a1"])
+def test_a_document_is_not_said_to_be_nowhere_in_a_part_that_cannot_be_read(
+    command: str, project: Project, part: Path
+) -> None:
+    part.write_bytes(part.read_bytes()[:-9])
+    assert str(part) in project(*command.split(), "--json").fails(1, "1 failed:").json["failed"][0]
+
+
 def test_a_faulty_shard_of_a_manifest_is_named_by_its_place(project: Project) -> None:
     """In an intent, which is what a publication leaves that was killed, the place is another one."""
     path, intent = Path(manifest_path(str(project.out))), Path(intent_path(str(project.out)))

@@ -20,7 +20,7 @@ from toolkit.mix import publication
 from toolkit.mix.settings import REJECTED
 from toolkit.records import left_out
 from toolkit.records.left_out import LeftOut
-from toolkit.stages.context import Context, table
+from toolkit.stages.context import Context, all_values, table
 from toolkit.storage import store_of
 from toolkit.storage.paths import join
 
@@ -99,6 +99,9 @@ def in_output(
 
     Returns:
         None if nothing is published there, or its format has no ids.
+
+    Raises:
+        StepFailed: if a part cannot be read: a document may be in it.
     """
     if output is None:
         mix = context.source.value.get("mix")
@@ -117,8 +120,8 @@ def in_output(
     limit = 2 * context.config.max_document_bytes
     tasks = [Task(path, PartToSearch(path, format_, requested, limit), part.size) for part, path in paths]
     results: dict[tuple[str, str], list[str]] = {name: [] for name in requested}
-    for result in context.run("output", search_part, tasks):
-        for name, places in (result.value or {}).items():
+    for by_name in all_values(context.run("output", search_part, tasks)):
+        for name, places in by_name.items():
             results[name] = [*results[name], *places][:PLACES]
     return results
 
@@ -126,10 +129,13 @@ def in_output(
 def search_part(work: PartToSearch, report: Report) -> dict[tuple[str, str], list[str]]:
     """Return the places in a part, by source and id."""
     writer, results = work.format.writer(), dict[tuple[str, str], list[str]]()
+    by_id: dict[str, list[tuple[str, str]]] = {}
+    for name in work.names:
+        by_id.setdefault(name[1], []).append(name)
     for number, (document, _) in enumerate(FileDocuments(work.path, writer, work.max_bytes, {}), 1):
         report(1, 0)
-        for name in work.names:
-            if name[1] == document.id and document.source in ("", name[0]) and len(results.get(name, ())) < PLACES:
+        for name in by_id.get(document.id, ()):
+            if document.source in ("", name[0]) and len(results.get(name, ())) < PLACES:
                 place = f"{work.path}:{number}" if writer.has_json_lines() else f"{work.path}, document {number}"
                 results.setdefault(name, []).append(place)
     return results
