@@ -166,8 +166,7 @@ def items(source: Input) -> Iterator[tuple[Any, int]]:
             none.
     """
     if not source.head(_BLOCK).removeprefix(b"\xef\xbb\xbf").lstrip(_BLANK).startswith(b"["):
-        with source.lines() as lines:
-            yield from source.items(lines, lambda line, number: (msgspec.json.decode(line), number))
+        yield from numbered_items(source, msgspec.json.decode)
         return
     for number, raw in enumerate(_of_list(source), 1):
         try:
