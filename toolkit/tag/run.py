@@ -8,7 +8,7 @@ attributes/<other set>/X ──rows────┘  only for sets that are read 
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack, nullcontext
 from functools import partial
 from itertools import chain
@@ -146,8 +146,9 @@ def _run(step: Step, batch: Batch, numbered: Sequence[Numbered], path: str) -> S
         raise
     except Exception as error:
         raise _blame(step, numbered, path, error) from error
-    if len(values) != len(batch):
-        raise DataError(f"tagger {step.key}: expected {len(batch)} values of tag_batch, got {len(values)}", path=path)
+    got = len(values) if isinstance(values, Sized) else type(values).__name__
+    if got != len(batch):
+        raise DataError(f"tagger {step.key}: expected {len(batch)} values of tag_batch, got {got}", path=path)
     _check_values(step, values, numbered, path)
     return values
 
