@@ -220,6 +220,10 @@ def test_a_damaged_shard_is_told(judged: Project) -> None:
     found = json.loads(ran.out)
     assert len(found["failed"]) == 1
     assert found["documents"] == SHARDS["a.jsonl.gz"]
+    path = judged.attributes / "edu-1" / "a.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:-20])
+    ran = judged("evaluate", "edu-1.score", "--against", "labels.score", "--json").fails(1, "2 failed:")
+    assert len(ran.json["failed"]) == 2
 
 
 def test_from_python(judged: Project) -> None:

@@ -14,7 +14,7 @@ from toolkit.config import scale as scales, settings as config
 from toolkit.config.scale import Declared, Scale
 from toolkit.data import excerpts
 from toolkit.data.dataset import Dataset
-from toolkit.errors import ConfigError, ToolkitError, amount
+from toolkit.errors import ConfigError, StepFailed, amount
 from toolkit.execution.grouped import tasks_of
 from toolkit.learn.evaluate import evaluation, metrics, plots, predictions as answering
 from toolkit.learn.evaluate.metrics import HEADLINES, Task as What
@@ -415,7 +415,7 @@ def _answers(
     answers = [result.value for result in results if result.value]
     broken = [*unreadable.values(), *failures(results)]
     if not answers:
-        raise ToolkitError("\n".join(broken))
+        raise StepFailed(*broken)
     return answers, broken, works[0].sets
 
 
