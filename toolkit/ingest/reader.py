@@ -247,7 +247,7 @@ class Input:
 
     @property
     def line(self) -> int | None:
-        """Return the number of the line that was read last, of `lines`; None of an input that is not read by lines."""
+        """Return the number of the last line from `lines`; None without such lines."""
         return self._lines.number if self._lines else None
 
     def stream(self) -> Decompressed:

@@ -216,7 +216,7 @@ def _check_metadata(where: str, attribute: Wanted, path: tuple[str, ...], rules:
 
 
 def _is_declared(path: tuple[str, ...], field: str, own: OwnTypes | None) -> bool:
-    """Return True if a field of the value at a path has no null. A text is the label itself."""
+    """Return True if a field of a value is never null. A text is the label itself."""
     type_: schema.Type | None = schema.Type("map", fields=own.of(path[0])) if own else None
     for name in path[1:]:
         type_ = type_.get(name) if type_ else None
@@ -275,7 +275,7 @@ def _bind(where: str, attribute: Wanted, sets: list[JoinedSet], facts: frozenset
 
 
 def _takes_label_alone(type_: Any) -> bool:
-    """Return True if an object of the type needs no other field than its label."""
+    """Return True if a type is satisfied with a label."""
     try:
         msgspec.convert({"label": ""}, type_)
     except msgspec.ValidationError as error:

@@ -216,7 +216,7 @@ class InputRows:
             yield from at_once or self._one_by_one(batch)
 
     def _of_reader(self, read: Callable[[P], Iterable[R]], argument: P) -> Iterator[R]:
-        """Yield what the reader's code gives; an error of it names the format, and the line that was read last."""
+        """Yield items from the reader's code. Its errors name the format, and the last line read."""
         try:
             yield from read(argument)
         except (ToolkitError, OSError, MemoryError):
