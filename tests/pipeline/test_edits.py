@@ -120,6 +120,11 @@ def test_a_document_that_edits_leave_empty_is_counted(project: Project) -> None:
     )
     project.config["mix"]["allow_empty"] = True
     assert "documents empty after edits: 1" in project.ok("mix").out
+    for command in (["mix", "--explain"], ["trace", "--id"]):
+        assert "  left out: edits leave no text" in project.ok(*command, "1").out
+        assert project.ok(*command, "1", "--json").json["documents"][0]["emptied"]
+    project.config["mix"]["output"]["keep_empty"] = True
+    assert "  stays" in project.ok("mix", "--explain", "1").out
 
 
 @pytest.mark.parametrize("editing", [True, False])

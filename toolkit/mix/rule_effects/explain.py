@@ -167,6 +167,7 @@ class Explanation(ConfigStruct):
         rank: Rank; the samples with the least are shown.
         attributes: Attributes of a document that was asked for, by their names in the mix.
         way: Origin of such a document, and its place in the output (see `toolkit.commands._tracing`).
+        emptied: True if it stays, and edits leave no text, so that a mix leaves it out.
     """
 
     place: str
@@ -182,6 +183,7 @@ class Explanation(ConfigStruct):
     rank: int = 0
     attributes: dict[str, Any] = {}
     way: dict[str, Any] = {}
+    emptied: bool = False
 
 
 def explain_shard(target: ExplainTarget, report: Report) -> list[Explanation]:
@@ -297,6 +299,8 @@ def _explain(
     place = f"{work.name}:{number}"
     about = deciding if deciding >= 0 else outcome if isinstance(outcome, int) else None
     reached = rules.compiled[: last + 1] if about is None else [rules.compiled[about]]
+    edits = rules.edits and dropping is None and not work.settings.output.keep_empty
+    edited = rules.edit(document, *values, overlaps=work.stream.overlaps, past_end="clamp")[0] if edits else None
     return Explanation(
         place,
         document.id,
@@ -308,6 +312,7 @@ def _explain(
         _reason(dropping, values) if dropping else None,
         document.text[:HEAD],
         [stretch for rule in reached for stretch in of_rule(rule, document, values)],
+        emptied=edited is not None and not edited.text,
     )
 
 
@@ -397,12 +402,17 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def show_kept(*, emptied: bool) -> str:
+    """Return the line on a document kept by the rules."""
+    return "  left out: edits leave no text" if emptied else "  stays"
+
+
 def show(explanation: Explanation) -> str:
     """Return an explanation for people."""
     reason = explanation.reason
     lines = [
         explanation.place,
-        f"  dropped by {reason.rule!r}: {reason.verdict}" if reason else "  stays",
+        f"  dropped by {reason.rule!r}: {reason.verdict}" if reason else show_kept(emptied=explanation.emptied),
         *([f"    with {_listed(reason.values)}"] if reason and reason.values else []),
         f"  id {escaped(explanation.id)}, source {escaped(explanation.source)}, {explanation.chars:,} characters",
     ]
