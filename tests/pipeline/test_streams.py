@@ -162,6 +162,14 @@ def test_a_shard_that_fails_in_one_stream_publishes_nothing_or_is_left_out(two: 
     assert strays(two.out) == []
 
 
+def test_a_damaged_shard_of_a_stream_with_weight_is_no_fault_of_the_configuration(two: Project) -> None:
+    for stream in two.config["mix"]["streams"].values():
+        stream["weight"] = 1
+    (path := two.root / "one" / "documents" / "a.jsonl.gz").write_bytes(path.read_bytes()[:-9])
+    ran = two("mix", "--json").fails(1, "1 failed:")
+    assert str(path) in ran.json["failed"][0]
+
+
 def test_weights_hold_also_where_a_shard_is_left_out(two: Project) -> None:
     for name, weight in (("first", 1), ("second", 0.5)):
         two.config["mix"]["streams"][name]["weight"] = weight

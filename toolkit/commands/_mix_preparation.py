@@ -402,12 +402,15 @@ def _weigh(context: Context, prepared: PreparedMix) -> PreparedMix:
     """Return the mix with each stream's share of documents by weight.
 
     The stream that is shortest for its weight gives all it has; nothing is repeated.
+
+    Raises:
+        StepFailed: if the characters of a shard cannot be counted.
     """
     from toolkit.mix.rule_effects.preview import preview_shard  # which few mixes need
 
     results = context.run("counting the characters of each stream", preview_shard, shard_tasks(prepared.works))
     if broken := failures(results):
-        raise ConfigError("weights need the characters of each stream, which cannot be counted:\n" + "\n".join(broken))
+        raise StepFailed(*broken)
     chars = {stream.name: 0 for stream in prepared.settings.streams}
     for work, result in zip(prepared.works, results, strict=True):
         totals = result.value.totals if result.value else Totals()
