@@ -79,25 +79,25 @@ def _multiply(root: Path, shards: int) -> None:
     """Give everything that is about one of the few shards as many names as are wanted."""
     files = [Path(folder, name) for folder, _, names in os.walk(root) for name in names]
     for number in range(MADE):
-        mine = [file for file in files if _name(number) in str(file)]
-        for copy, other in enumerate(range(number + MADE, shards, MADE)):
-            for file in mine:
-                target = Path(str(file).replace(_name(number), _name(other)))
-                if copy % LINKS == 0:
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                os.link(file, target)
+        for file in (file for file in files if _name(number) in file.name):
+            source = file
+            for copy, other in enumerate(range(number + MADE, shards, MADE), start=2):
+                target = file.with_name(file.name.replace(_name(number), _name(other)))
+                if copy % LINKS:
+                    os.link(source, target)
+                else:
+                    source = Path(shutil.copy2(file, target))
     for file in files:
         if file.name.partition(".")[0] == "records":
-            entries = sorted(_copied(LogFile(str(file), file.read_bytes()), shards), key=lambda each: each.place)
-            _write_entries(str(file), len(entries), entries)
+            entries = [*LogFile(str(file), file.read_bytes())]
+            _write_entries(str(file), len(entries) * shards // MADE, _copied(entries, shards))
 
 
-def _copied(entries: LogFile, shards: int) -> Iterator[LogEntry]:
-    for entry in entries:
-        yield entry
-        number = int(entry.key.rpartition("text-")[2][:7])
-        for other in range(number + MADE, shards, MADE):
-            old, new = _name(number), _name(other)
+def _copied(entries: list[LogEntry], shards: int) -> Iterator[LogEntry]:
+    """Yield the entries of all shards, sorted; of each kind, those of the few are given."""
+    for first in range(0, len(entries), MADE):
+        for other in range(shards):
+            entry, old, new = entries[first + other % MADE], _name(other % MADE), _name(other)
             record = entry.record.replace(old.encode(), new.encode()) if entry.record else None
             yield LogEntry(entry.kind, entry.key.replace(old, new), entry.n, record)
 

@@ -666,12 +666,12 @@ def test_one_pass_finds_only_inputs_that_are_done(
     dataset = open_dataset(str(project.data), None, None)
     entries = ingest_config.read_section(ConfigNode([jsonl(project.root / "in" / "*", **options)]))
     work = plan(entries, dataset, 1 << 20, overwrite=False)[0]
-    finished = inputs.FinishedInputs(dataset).get(work)
+    finished = inputs.finished_inputs(dataset)(work)
     assert bool(finished) == (state == "finished")
     record = ingested.load(dataset, work.key)
     assert inputs.input_state(work, record, listed_stats(work.files)).name == state.replace("finished", "done")
     assert bool(inputs.why_not_done(work, ())) == (state in ("stale", "missing"))
-    outcome = finished_outcome(work, inputs.FinishedInputs(dataset))
+    outcome = finished_outcome(work, inputs.finished_inputs(dataset))
     assert outcome == (cached_outcome(work) if finished else None)
 
 
@@ -683,7 +683,7 @@ def test_an_input_with_rejected_items_is_inspected_by_itself(project: Project) -
         (work,) = plan(
             ingest_config.read_section(ConfigNode([jsonl(path, on_error=on_error)])), dataset, 1 << 20, overwrite=False
         )
-        assert inputs.FinishedInputs(dataset).get(work) is None
+        assert inputs.finished_inputs(dataset)(work) is None
         assert inputs.why_not_done(work, ()) == why
 
 

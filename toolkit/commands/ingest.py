@@ -28,7 +28,7 @@ from toolkit.ingest import (
     run as ingesting,
 )
 from toolkit.ingest.attempts import SupersededInput, find_superseded, forget_superseded, removed_inputs
-from toolkit.ingest.inputs import FinishedInputs
+from toolkit.ingest.inputs import finished_inputs
 from toolkit.mix import bindings, publication
 from toolkit.mix.rule_effects.counts import added
 from toolkit.mix.settings import MixSettings
@@ -530,7 +530,7 @@ def _ingest(
     with ahead.lease(context):
         if not ahead.deletes:
             with context.dataset.listing_cache(ingest_config.set_schemas(context.entries)):
-                quick = partial(ingesting.finished_outcome, inputs=FinishedInputs(context.dataset))
+                quick = partial(ingesting.finished_outcome, finished=finished_inputs(context.dataset))
                 todo, finished = skip_finished(
                     works, ingesting.cached_outcome, failed_tasks, attrgetter("size"), summary.add, quick
                 )
@@ -585,7 +585,7 @@ def _progress(look: Look) -> Iterator[Progress]:
     """Yield how far the inputs are; a dataset has those of its share."""
     context = look.context
     works = context.share.inputs if context.share else context.inputs()
-    begun, finished = ingested.attempts(context.dataset), FinishedInputs(context.dataset)
+    begun, finished = ingested.attempts(context.dataset), finished_inputs(context.dataset)
 
     def cause(work: ingest_plan.InputToIngest) -> str:
         try:
@@ -594,7 +594,7 @@ def _progress(look: Look) -> Iterator[Progress]:
             return str(error)
 
     causes, shards = dict[str, str](), dict[str, str]()
-    for work, why in results_of(cause, works, lambda work: "" if finished.get(work) else None):
+    for work, why in results_of(cause, works, lambda work: "" if finished(work) else None):
         causes[work.key] = why
         if why:
             shards[work.key] = work.shard

@@ -8,7 +8,7 @@ The types of the own fields of documents, before and after ingest.
 """
 
 import itertools
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -24,7 +24,7 @@ from toolkit.ingest.ingest_config import DEFAULTS, FIRST_VERSION, Entry, setting
 from toolkit.ingest.plan import PACK, InputFile, InputToIngest, PlannedInputs, listed_stats, makers
 from toolkit.ingest.reader import Input, Reader, Sample
 from toolkit.records import ingested, sets
-from toolkit.records.ingested import BriefInput, InputOfPack, InputRecord, summary
+from toolkit.records.ingested import BriefInput, InputExample, InputOfPack, InputRecord, summary
 from toolkit.records.sets import ShardAttributes
 from toolkit.storage import Stat, freshness, json_files, paths, store_of
 from toolkit.storage.freshness import FileRecord, State, files_state, state, stored_xxh3
@@ -51,14 +51,14 @@ def check_settings(
             raise ConfigError(f"{name} was ingested {change}\nchoose another `source:`, or --overwrite")
 
 
-def check_documents(entries: Iterable[Entry], inputs: Iterable[InputRecord]) -> None:
+def check_documents(entries: Iterable[Entry], inputs: Iterable[InputExample]) -> None:
     """Check the documents' settings against those of the section ``ingest:``.
 
     Inputs of sources that the section does not have are not compared, nor is it looked at which inputs there are.
 
     Args:
         entries: Entries of the section.
-        inputs: Inputs that were ingested.
+        inputs: Inputs that were ingested, one of each settings.
 
     Raises:
         ConfigError: if one was ingested with settings that no entry of its source has.
@@ -217,38 +217,37 @@ def _inputs(work: InputToIngest, record: InputRecord) -> list[FileRecord]:
     return [FileRecord(file.path, was.size, was.stamp, content(file, was), stored_xxh3) for file, was in files]
 
 
-class FinishedInputs:
-    """The up-to-date inputs of a dataset, by records and listings alone.
+def finished_inputs(dataset: Dataset) -> Callable[[InputToIngest], BriefInput | None]:
+    """Return a function from inputs to records of up-to-date ones.
 
-    All others must be inspected one by one by `input_state`, which says why: packs, those with carried attributes or
-    rejected items, those without a listing, and those that differ in a stamp alone.
+    It decides by records and listings alone. All others must be inspected one by one by `input_state`, which says why:
+    packs, those with carried attributes or rejected items, those without a listing, and those that differ in a stamp
+    alone.
     """
+    summary, listed = ingested.summary(dataset), listed_stat(dataset.documents)
+    alike = dict[tuple[int, int, int], tuple[bool, InputToIngest]]()
 
-    def __init__(self, dataset: Dataset) -> None:
-        self._summary, self._listed = ingested.summary(dataset), listed_stat(dataset.documents)
-        self._fits = dict[tuple[int, int, int, int], tuple[bool, InputToIngest]]()
+    def is_alike(work: InputToIngest, example: int) -> bool:
+        """Return True for the settings and types of an example, without carried sets."""
+        place = id(work.entry), id(work.types), example
+        if place not in alike:
+            _, settings, types = summary.examples[example]
+            fits = types is None or work.types is None or is_within(types, work.types)
+            fits = fits and settings == settings_of(work.entry) and not work.entry.carried_sets()
+            alike[place] = fits, work  # which keeps the identities
+        return alike[place][0]
 
-    def get(self, work: InputToIngest) -> BriefInput | None:
-        """Return the record of an up-to-date input; None for any other."""
-        file, listed = work.files[0], self._listed
-        record = self._summary.inputs.get(file.key)
+    def finished(work: InputToIngest) -> BriefInput | None:
+        file, record = work.files[0], summary.inputs.get(work.files[0].key)
         if record is None or listed is None or work.is_pack or not record.is_plain:
             return None
         now = files_state([FileRecord(file.path, record.size, record.stamp)], quick=True, stat=lambda _: file.stat)
-        if not now.is_done or not self._is_alike(work, record):
+        if not now.is_done or not is_alike(work, record.settings):
             return None
-        shards = (FileRecord(shard, size) for shard, size in record.shards.items())
+        shards = (FileRecord(shard, output.size) for shard, output in record.shards.items())
         return record if files_state(shards, stat=listed).is_done else None
 
-    def _is_alike(self, work: InputToIngest, record: BriefInput) -> bool:
-        """Return True for a record's settings and types, without carried sets."""
-        place = id(work.entry), id(work.types), record.settings, record.types
-        if place not in self._fits:
-            types, settings = self._summary.types[record.types], self._summary.examples[record.settings].settings
-            fits = types is None or work.types is None or is_within(types, work.types)
-            fits = fits and settings == settings_of(work.entry) and not work.entry.carried_sets()
-            self._fits[place] = fits, work  # which keeps the identities
-        return self._fits[place][0]
+    return finished
 
 
 def why_not_done(work: InputToIngest, begun: Container[str]) -> str:
@@ -455,7 +454,7 @@ def after_ingest(works: PlannedInputs, types: Mapping[int, OwnTypes | None], dat
     result, inputs = set[str](), summary(dataset)
     for input_ in inputs.inputs.values():
         result.update(input_.shards)
-        own = inputs.types[input_.types]
+        own = inputs.examples[input_.settings].types
         if own in results or existing.isdisjoint(input_.shards):
             continue
         if own is None or not any(map(maker, input_.shards)):
@@ -474,12 +473,12 @@ def of_documents(dataset: Dataset, shards: Iterable[str]) -> OwnTypes | None:
         return dataset.in_place.own_types()
     if not is_stored(dataset):
         return None
-    remaining, results, inputs, types = set(shards), set[str](), summary(dataset), dict[int, None]()
+    remaining, results, inputs, examples = set(shards), set[str](), summary(dataset), dict[int, None]()
     for input_ in inputs.inputs.values():
         if not remaining.isdisjoint(input_.shards):
             results.update(input_.shards)
-            types[input_.types] = None
-    return together(inputs.types[number] for number in types) if remaining <= results else None
+            examples[input_.settings] = None
+    return together(inputs.examples[number].types for number in examples) if remaining <= results else None
 
 
 def of_all(dataset: Dataset) -> OwnTypes | None:

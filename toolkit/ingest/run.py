@@ -27,10 +27,11 @@ from toolkit.ingest.attempts import BatchedIngest, ShardOwnership, forget_shards
 from toolkit.ingest.ingest_config import settings_of, settings_of_set
 from toolkit.ingest.input_rows.input_bytes import DownloadCache, InputBytes, sweep
 from toolkit.ingest.input_rows.rows import ENCODER, OutputRow, Sources
-from toolkit.ingest.inputs import FinishedInputs, as_of_now, has_same_inputs, input_state
+from toolkit.ingest.inputs import as_of_now, has_same_inputs, input_state
 from toolkit.ingest.plan import InputToIngest, listed_stats
 from toolkit.ingest.reader import Rejects
 from toolkit.records import ingested, left_out, sets, takedown
+from toolkit.records.ingested import BriefInput
 from toolkit.storage import Stat, store_of
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, missing_reason, remove, stat_each
@@ -102,9 +103,11 @@ def sweep_downloads(works: Iterable[InputToIngest], dataset: Dataset) -> None:
     sweep(_downloads(dataset), (keep.name for keep in map(_keep, works) if keep))
 
 
-def finished_outcome(work: InputToIngest, inputs: FinishedInputs) -> IngestedInput | None:
+def finished_outcome(
+    work: InputToIngest, finished: Callable[[InputToIngest], BriefInput | None]
+) -> IngestedInput | None:
     """Return the outcome of an input among the finished ones; None for any other."""
-    item = inputs.get(work) if _is_listed(work) else None
+    item = finished(work) if _is_listed(work) else None
     if item is None or (item.entry, item.max_rejected) != (work.entry.name, work.entry.settings().max_rejected):
         return None
     return IngestedInput(shards=sorted(item.shards), skipped=True, documents=item.rows, counts=item.counts)

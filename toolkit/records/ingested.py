@@ -8,9 +8,10 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from toolkit.data import record_logs, row_index
 from toolkit.data.dataset import Dataset
@@ -26,8 +27,10 @@ from toolkit.storage.packed_rows import PackedMap
 from toolkit.storage.paths import exists, fixed_part, is_glob, join, missing_reason
 from toolkit.storage.record_log import RecordLog
 
+T = TypeVar("T")
 
-def has_rejected(record: "InputRecord") -> bool:
+
+def has_rejected(record: "InputRecord | BriefInput") -> bool:
     """Return True if items of an input were rejected."""
     return bool(record.rejects) or any(name.startswith("rejected.") for name in record.counts)
 
@@ -200,28 +203,49 @@ def shards_now(dataset: Dataset, keys: Iterable[str]) -> set[str]:
     return {shard for item in result if item for shard in item.shards}
 
 
-class BriefInput(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class FileSize(msgspec.Struct, frozen=True, gc=False):
+    """The stored bytes of a shard."""
+
+    size: int
+
+
+class BriefInput(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The most used fields of an `InputRecord`.
 
     Attributes:
-        input, size, stamp, rows, counts, deleted, entry, max_rejected: Fields of the record.
-        shards: Shards, each with its stored bytes.
-        settings, types: Place of the settings among the summary's examples, and of the types among its types.
+        settings: Place of settings and types among the summary's examples.
         is_plain: True for one file without rejected and damaged items.
     """
 
     input: str
     size: int
     stamp: str
+    settings: Any
+    shards: dict[str, FileSize]
     rows: int
     counts: dict[str, int]
-    deleted: bool
-    entry: str
-    max_rejected: float
-    shards: dict[str, int]
-    settings: int
-    types: int
-    is_plain: bool
+    deleted: bool = False
+    entry: str = ""
+    max_rejected: float = 0.1
+    rejects: str = ""
+    is_plain: bool = False
+
+
+class _DecodedInput(BriefInput, frozen=True, gc=False):
+    """The fields of a record for a summary; settings and types are JSON."""
+
+    settings: msgspec.Raw
+    types: msgspec.Raw = msgspec.Raw(b"null")
+    salvaged: list[str] = []
+    inputs: list[InputOfPack] = []
+
+
+class InputExample(NamedTuple):
+    """The path of the first input with these settings, and these types of own fields."""
+
+    input: str
+    settings: dict[str, Any]
+    types: OwnTypes | None
 
 
 class InputsSummary:
@@ -231,8 +255,7 @@ class InputsSummary:
         damaged: Messages about damaged records.
         items: Items of the inputs.
         salvaged: Remarks on damaged inputs.
-        examples: First record with each settings.
-        types: Types of own fields, each once.
+        examples: First input with each settings and types.
         has_packs: True if an input is a pack.
         inputs: Undamaged inputs by key, sorted.
     """
@@ -241,41 +264,30 @@ class InputsSummary:
         from toolkit.records.left_out import Items  # which needs this module
 
         self.items, self.has_packs = Items(), False
-        self.damaged, self.salvaged, self.examples = list[str](), list[str](), list[InputRecord]()
-        self.types = list[OwnTypes | None]()
+        self.damaged, self.salvaged, self.examples = list[str](), list[str](), list[InputExample]()
+        self._places: dict[tuple[bytes, bytes], int] = {}
         self.inputs = PackedMap(BriefInput, self._collected(dataset))
 
     def _collected(self, dataset: Dataset) -> Iterator[tuple[str, BriefInput]]:
-        for key, record in _scan(dataset):
+        for key, record in _scan(dataset, self._decoded):
             if isinstance(record, str):
                 self.damaged.append(record)
                 continue
             self.items.add(record)
             self.salvaged += record.salvaged
             self.has_packs |= bool(record.inputs)
-            alike = (number for number, other in enumerate(self.examples) if record.settings == other.settings)
-            if (settings := next(alike, None)) is None:
-                settings = len(self.examples)
-                self.examples.append(record)
-            if record.types not in self.types:
-                self.types.append(record.types)
-            yield (
-                key,
-                BriefInput(
-                    input=record.input,
-                    size=record.size,
-                    stamp=record.stamp,
-                    rows=record.rows,
-                    counts=record.counts,
-                    deleted=record.deleted,
-                    entry=record.entry,
-                    max_rejected=record.max_rejected,
-                    shards={shard: output.size for shard, output in record.shards.items()},
-                    settings=settings,
-                    types=self.types.index(record.types),
-                    is_plain=not (record.inputs or record.salvaged or has_rejected(record)),
-                ),
-            )
+            yield key, replace(record, types=None, salvaged=[], inputs=[])
+
+    def _decoded(self, encoded: bytes) -> _DecodedInput:
+        record = decode(encoded, _DecodedInput)
+        settings = bytes(record.settings), bytes(record.types)
+        if settings not in self._places:
+            types = msgspec.json.decode(settings[1], type=OwnTypes | None)
+            example = InputExample(record.input, decode(settings[0], dict[str, Any]), types)
+            self._places[settings] = len(self.examples)
+            self.examples.append(example)
+        is_plain = not (record.inputs or record.salvaged or has_rejected(record))
+        return replace(record, settings=self._places[settings], is_plain=is_plain)
 
 
 def summary(dataset: Dataset) -> InputsSummary:
@@ -310,12 +322,13 @@ def load_others(
     dataset: Dataset, is_known: Callable[[str], bool] = lambda key: False
 ) -> Iterator[tuple[str, InputRecord]]:
     """Yield keys and records of undamaged inputs; known ones are left out undecoded."""
-    return ((key, record) for key, record in _scan(dataset, is_known) if not isinstance(record, str))
+    records = _scan(dataset, lambda encoded: decode(encoded, InputRecord), is_known)
+    return ((key, record) for key, record in records if not isinstance(record, str))
 
 
 def _scan(
-    dataset: Dataset, is_known: Callable[[str], bool] = lambda key: False
-) -> Iterator[tuple[str, InputRecord | str]]:
+    dataset: Dataset, decoded: Callable[[bytes], T], is_known: Callable[[str], bool] = lambda key: False
+) -> Iterator[tuple[str, T | str]]:
     """Yield the key and the record of each input; a message for each that is damaged, or each damaged file."""
     log = record_logs.inputs_of(dataset)
     for fault in log.damaged.values():
@@ -324,7 +337,7 @@ def _scan(
         if _is_attempt(record) or is_known(key):
             continue
         try:
-            yield key, decode(record, InputRecord)
+            yield key, decoded(record)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             expected = f"expected a record of this version of the toolkit for the input {key}"
             yield key, f"{log.folder}: {expected}, got: {in_words(str(error))}; {MAKES_INPUTS}"
