@@ -1,8 +1,10 @@
-"""PackedMap against a dict."""
+"""Packed rows and maps against lists and dicts."""
+
+from operator import itemgetter
 
 from hypothesis import given, settings, strategies as st
 
-from toolkit.storage.packed_rows import PACKED, PackedMap
+from toolkit.storage.packed_rows import PACKED, SORTED, PackedMap, PackedRows, sort_packed
 
 
 @settings(deadline=None)
@@ -14,3 +16,14 @@ def test_a_map_has_what_it_was_made_of(keys: set[str], more: int, absent: str) -
     assert values.get(absent) == expected.get(absent)
     assert dict(values.items()) == expected
     assert [*values.values()] == [*expected.values()]
+
+
+def test_rows_are_sorted_in_runs_and_equal_ones_keep_their_order() -> None:
+    rows = [(f"{number * 7919 % 40_000:06d}", number) for number in range(2 * SORTED + 5)]
+    assert [*sort_packed(tuple[str, int], rows, itemgetter(0))] == sorted(rows, key=itemgetter(0))
+    assert [*sort_packed(tuple[str, int], [], itemgetter(0))] == []
+
+
+def test_slices_of_rows_are_lists() -> None:
+    rows = [*range(PACKED + 3)]
+    assert PackedRows(int, rows)[PACKED - 1 :] == rows[PACKED - 1 :]

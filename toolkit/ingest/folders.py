@@ -69,7 +69,7 @@ def is_listable(pattern: str) -> bool:
     return not is_glob(pattern) and store_of(pattern).can_list and is_folder(pattern)
 
 
-def list_inputs(pattern: str, suffixes: Sequence[str]) -> list[ListedFile]:
+def list_inputs(pattern: str, suffixes: Sequence[str]) -> Sequence[ListedFile]:
     """Return the inputs of a path: of a folder, the files in it whose names end in one of the suffixes.
 
     Raises:
@@ -87,7 +87,9 @@ def list_inputs(pattern: str, suffixes: Sequence[str]) -> list[ListedFile]:
     return results
 
 
-def inputs_of_folder(pattern: str, suffixes: Sequence[str], config: str | None, split: str | None) -> list[ListedFile]:
+def inputs_of_folder(
+    pattern: str, suffixes: Sequence[str], config: str | None, split: str | None
+) -> Sequence[ListedFile]:
     """Return the inputs of a folder by its own description; the arguments are those of the options.
 
     Raises:

@@ -228,7 +228,7 @@ def finished_inputs(dataset: Dataset) -> Callable[[InputToIngest], BriefInput | 
     alike = dict[tuple[int, int, int], tuple[bool, InputToIngest]]()
 
     def is_alike(work: InputToIngest, example: int) -> bool:
-        """Return True for the settings and types of an example, without carried sets."""
+        """Return True for an example's settings and types, without carried sets."""
         place = id(work.entry), id(work.types), example
         if place not in alike:
             _, settings, types = summary.examples[example]

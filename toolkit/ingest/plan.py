@@ -10,11 +10,14 @@ moves with the inputs before it, up to the next path that says so.) The idea is 
 """
 
 import copy
+import heapq
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar, overload
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar, overload
 
 import msgspec
 import xxhash
@@ -29,7 +32,7 @@ from toolkit.ingest.ingest_config import COMPRESSION, SUBSETS, Common, Entry
 from toolkit.ingest.reader import Reader
 from toolkit.storage import Stat, compression, store_of
 from toolkit.storage.addresses import reveal_url
-from toolkit.storage.packed_rows import PackedRows
+from toolkit.storage.packed_rows import PackedRows, sort_packed
 from toolkit.storage.paths import fault_of_name, fixed_part, is_glob, join, stat_each, strip_suffix
 from toolkit.storage.store import note_roots
 from toolkit.storage.threads import REQUESTS, for_each
@@ -182,6 +185,17 @@ class InputToIngest(ConfigStruct):
         return self.shard if self.is_pack else self.files[0].key
 
 
+class PlannedRow(NamedTuple):
+    """Number of an entry, inputs that share shards, and the name of the shard, without suffix."""
+
+    entry: int
+    files: list[InputFile]
+    shard: str
+
+
+_SHARD_OF = attrgetter("shard")
+
+
 class PlannedInputs(Sequence[InputToIngest]):
     """Inputs to ingest, sorted by shard; each is made when it is asked for, because a million take 700 MB.
 
@@ -194,10 +208,13 @@ class PlannedInputs(Sequence[InputToIngest]):
 
     def __init__(self, works: Iterable[InputToIngest] = ()) -> None:
         self.templates: dict[int, InputToIngest] = {}
-        self._rows = PackedRows(tuple[int, list[InputFile], str])
+        self._rows = PackedRows(PlannedRow)
         for work in works:
-            self.templates.setdefault(id(work.entry), work)
-            self._rows.append((id(work.entry), work.files, work.shard))
+            self.append(work)
+
+    def append(self, work: InputToIngest) -> None:
+        self.templates.setdefault(id(work.entry), work)
+        self._rows.append(PlannedRow(id(work.entry), work.files, work.shard))
 
     def with_types(self, types: Mapping[int, OwnTypes | None]) -> "PlannedInputs":
         """Return the inputs with types by the identity of the entry."""
@@ -223,8 +240,8 @@ class PlannedInputs(Sequence[InputToIngest]):
         places = range(len(self))[place]
         return self if len(places) == len(self) else [self[i] for i in places]
 
-    def _of(self, row: tuple[int, list[InputFile], str]) -> InputToIngest:
-        return msgspec.structs.replace(self.templates[row[0]], files=row[1], shard=row[2])
+    def _of(self, row: PlannedRow) -> InputToIngest:
+        return msgspec.structs.replace(self.templates[row.entry], files=row.files, shard=row.shard)
 
 
 class Selects(ConfigStruct):
@@ -291,36 +308,51 @@ def plan(
         NothingThere: if a glob matches nothing, or a file is not there.
         ConfigError: if two inputs would become the same shard.
     """
-    works: dict[str, InputToIngest] = {}
-    for entry, files in _files_of(entries, dataset, absent, selects):
-        for shard, together in _packs(entry.pack, files):
-            if shard in works:
-                raise _same_shard_error(works[shard].path, together[0].path, shard)
-            works[shard] = InputToIngest(
+    entry_list, small = list(entries), dict[int, list[tuple[str, InputFile]]]()
+    files = sort_packed(PlannedRow, _files_of(entry_list, dataset, absent, selects), _SHARD_OF)
+
+    def large() -> Iterator[PlannedRow]:
+        """Yield the inputs with shards of their own; set the others aside."""
+        for shard, (first, *others) in groupby(files, _SHARD_OF):
+            row = others[-1] if others else first  # the last entry that names an input has it
+            if other := next((other for other in others if other.files[0].path != first.files[0].path), None):
+                raise _same_shard_error(first.files[0].path, other.files[0].path, shard)
+            if _size_in_pack(row.files[0], entry_list[row.entry].pack) is None:
+                yield row
+            else:
+                small.setdefault(row.entry, []).append((shard, row.files[0]))
+
+    singles = PackedRows(PlannedRow, large())
+    packs = [PlannedRow(number, *pack) for number, files in small.items() for pack in _packs(entry_list[number], files)]
+    planned, before = PlannedInputs(), ""
+    for number, together, shard in heapq.merge(singles, sorted(packs, key=_SHARD_OF), key=_SHARD_OF):
+        if shard == before:
+            raise _same_shard_error(planned[-1].path, together[0].path, shard)
+        before = shard
+        planned.append(
+            InputToIngest(
                 dataset=dataset,
-                entry=entry,
+                entry=entry_list[number],
                 files=together,
                 shard=shard,
                 max_document_bytes=max_document_bytes,
                 overwrite=overwrite,
             )
-    return PlannedInputs(works[shard] for shard in sorted(works))
+        )
+    return planned
 
 
-def _packs(pack: int | None, files: Mapping[str, InputFile]) -> Iterator[tuple[str, list[InputFile]]]:
-    """Yield the names of shards, without suffix, with the inputs of each.
+def _packs(entry: Entry, files: Iterable[tuple[str, InputFile]]) -> Iterator[tuple[list[InputFile], str]]:
+    """Yield the inputs of each pack with the name of its shard, without suffix.
 
     Args:
-        pack: inputs with fewer bytes share shards.
-        files: Files by the name of the shard that each would be by itself.
+        entry: Entry of the inputs.
+        files: Small inputs, each with the name of the shard that it would be by itself.
     """
-    by_path = sorted(files if pack else (), key=lambda shard: files[shard].relative)
-    small = [(shard, size) for shard in by_path if (size := _size_in_pack(files[shard], pack)) is not None]
-    packed = {shard for shard, _ in small}
-    yield from ((shard, [file]) for shard, file in files.items() if shard not in packed)
-    for places in divide(((files[shard].relative, size) for shard, size in small), pack or 1):
-        names = [small[i][0] for i in places]
-        yield names[0] + (PACK if len(names) > 1 else ""), [files[name] for name in names]
+    small = sorted(files, key=lambda item: item[1].relative)
+    for places in divide(((file.relative, file.size or 0) for _, file in small), entry.pack or 1):
+        name = small[places[0]][0]
+        yield [small[i][1] for i in places], name + (PACK if len(places) > 1 else "")
 
 
 def _size_in_pack(file: InputFile, pack: int | None) -> int | None:
@@ -331,27 +363,16 @@ def _size_in_pack(file: InputFile, pack: int | None) -> int | None:
 
 
 def _files_of(
-    entries: Iterable[Entry], dataset: Dataset, absent: list[NothingThere] | None, selects: Selects | None
-) -> list[tuple[Entry, dict[str, InputFile]]]:
-    """Return the inputs of each entry, by names of single shards; each input once."""
-    owners: dict[str, int] = {}
-    entry_list = list(entries)
-    results: list[tuple[Entry, dict[str, InputFile]]] = []
-    for number, entry in enumerate(entry_list):
+    entries: list[Entry], dataset: Dataset, absent: list[NothingThere] | None, selects: Selects | None
+) -> Iterator[PlannedRow]:
+    """Yield the inputs of each entry, with the name of the shard of each."""
+    for number, entry in enumerate(entries):
         common, reader = entry.settings(), entry.reader()
         if common.max_disk and not store_of(dataset.bookkeeping).is_local:
             message = f"expected a dataset on disk for `max_disk`, got {dataset.bookkeeping}"
             raise ConfigError(f"{entry.place}: {message}" if entry.place else message)
-        results.append((entry, {}))
-        for file in _input_files(entry, common, dataset, absent, selects, entry_list):
-            shard = _shard_of(file.path, file.relative, common, reader)
-            if (owner := owners.get(shard)) is not None:
-                other = results[owner][1].pop(shard)  # the last entry that names an input has it
-                if other.path != file.path:
-                    raise _same_shard_error(other.path, file.path, shard)
-            owners[shard] = number
-            results[number][1][shard] = file
-    return results
+        for file in _input_files(entry, common, dataset, absent, selects, entries):
+            yield PlannedRow(number, [file], _shard_of(file.path, file.relative, common, reader))
 
 
 def _same_shard_error(path: str, other: str, shard: str) -> ConfigError:
@@ -371,7 +392,7 @@ def _shard_of(path: str, relative: str, common: Common, reader: Reader) -> str:
     shard = join(common.source or "", stem) if stem else ""
     if fault := fault_of_name(shard):
         raise ConfigError(f"{path}: {fault}, for its shard; rename the input, or give another glob")
-    if _longest(named := join(shard, relative)) > LONGEST_NAME:
+    if len(named := join(shard, relative)) > LONGEST_NAME // 4 and _longest(named) > LONGEST_NAME:
         long = next(part for part in named.split("/") if _longest(part) > LONGEST_NAME)
         raise ConfigError(
             f"{path}: expected names of at most {LONGEST_NAME} bytes, got {long[:40]}…, and names "

@@ -1,10 +1,11 @@
 """Lists of a million rows, packed in memory."""
 
+import heapq
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import chain, islice
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, overload
 
 import msgspec
 
@@ -15,8 +16,11 @@ T = TypeVar("T")
 PACKED = 512
 """Rows that are packed together."""
 
+SORTED = 64 * PACKED
+"""Rows that are sorted together."""
 
-class PackedRows(Generic[T]):
+
+class PackedRows(Sequence[T]):
     """A list of rows in compressed blocks; each is decoded on access.
 
     Args:
@@ -45,9 +49,22 @@ class PackedRows(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return chain(chain.from_iterable(map(self._unpack, range(len(self._blocks)))), self._loose)
 
-    def __getitem__(self, place: int) -> T:
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[T]: ...
+    def __getitem__(self, place: int | slice) -> T | list[T]:
+        if isinstance(place, slice):
+            return [self[i] for i in range(len(self))[place]]
         block, number = divmod(range(len(self))[place], PACKED)
         return (self._recent(block) if block < len(self._blocks) else self._loose)[number]
+
+
+def sort_packed(type_: type[T], rows: Iterable[T], key: Callable[[T], str]) -> Iterator[T]:
+    """Yield rows in order, equal ones in the given order; few of them are unpacked at a time."""
+    rest = iter(rows)
+    runs = [PackedRows(type_, run) for run in iter(lambda: sorted(islice(rest, SORTED), key=key), [])]
+    return heapq.merge(*runs, key=key)
 
 
 class PackedMap(Generic[T]):

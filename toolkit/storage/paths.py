@@ -15,6 +15,7 @@ from toolkit.errors import ConfigError, NothingThere, Unreadable
 from toolkit.session import current
 from toolkit.storage import Stat, store_of
 from toolkit.storage.globs import glob_regex
+from toolkit.storage.packed_rows import PackedRows
 from toolkit.storage.threads import for_each
 
 T = TypeVar("T")
@@ -435,7 +436,7 @@ def expand(pattern: str) -> list[tuple[str, str]]:
     return [(path, relative) for path, relative, _ in expand_listed(pattern)]
 
 
-def expand_listed(pattern: str) -> list[tuple[str, str, Stat | None]]:
+def expand_listed(pattern: str) -> Sequence[tuple[str, str, Stat | None]]:
     """Return `expand`, each file with its `stat`; None where a store cannot be listed, and is not asked."""
     if not store_of(pattern).can_list:
         with suppress(Unreadable):  # a file that the server does not give now fails by itself
@@ -462,7 +463,8 @@ def expand_listed(pattern: str) -> list[tuple[str, str, Stat | None]]:
             f"{pattern}: expected at least one file, got no match{no_folder(base)}{where_looked(pattern)}"
         )
     check_names(base, stats)
-    return [(join(base, relative), relative, stat or Stat(0, "")) for relative, stat in stats.below("")]
+    files = ((join(base, relative), relative, stat or Stat(0, "")) for relative, stat in stats.below(""))
+    return PackedRows(tuple[str, str, Stat | None], files)
 
 
 def is_hidden(path: str) -> bool:
