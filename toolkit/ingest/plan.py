@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar, overload
 
@@ -186,7 +186,7 @@ class InputToIngest(ConfigStruct):
 
 
 class PlannedRow(NamedTuple):
-    """Number of an entry, inputs that share shards, and the name of the shard, without suffix."""
+    """An entry by its number, inputs, and their shard without suffix."""
 
     entry: int
     files: list[InputFile]
@@ -313,10 +313,10 @@ def plan(
 
     def large() -> Iterator[PlannedRow]:
         """Yield the inputs with shards of their own; set the others aside."""
-        for shard, (first, *others) in groupby(files, _SHARD_OF):
-            row = others[-1] if others else first  # the last entry that names an input has it
-            if other := next((other for other in others if other.files[0].path != first.files[0].path), None):
-                raise _same_shard_error(first.files[0].path, other.files[0].path, shard)
+        for shard, (*rows, row) in groupby(files, _SHARD_OF):  # the last entry that names an input has it
+            for first, other in pairwise([*rows, row]):
+                if first.files[0].path != other.files[0].path:
+                    raise _same_shard_error(first.files[0].path, other.files[0].path, shard)
             if _size_in_pack(row.files[0], entry_list[row.entry].pack) is None:
                 yield row
             else:
@@ -343,7 +343,7 @@ def plan(
 
 
 def _packs(entry: Entry, files: Iterable[tuple[str, InputFile]]) -> Iterator[tuple[list[InputFile], str]]:
-    """Yield the inputs of each pack with the name of its shard, without suffix.
+    """Yield inputs and shard of each pack.
 
     Args:
         entry: Entry of the inputs.
@@ -365,7 +365,7 @@ def _size_in_pack(file: InputFile, pack: int | None) -> int | None:
 def _files_of(
     entries: list[Entry], dataset: Dataset, absent: list[NothingThere] | None, selects: Selects | None
 ) -> Iterator[PlannedRow]:
-    """Yield the inputs of each entry, with the name of the shard of each."""
+    """Yield the inputs of all entries with their shards."""
     for number, entry in enumerate(entries):
         common, reader = entry.settings(), entry.reader()
         if common.max_disk and not store_of(dataset.bookkeeping).is_local:

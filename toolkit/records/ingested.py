@@ -241,7 +241,7 @@ class _DecodedInput(BriefInput, frozen=True, gc=False):
 
 
 class InputExample(NamedTuple):
-    """The path of the first input with these settings, and these types of own fields."""
+    """The first input with some settings and types of own fields."""
 
     input: str
     settings: dict[str, Any]
