@@ -4,9 +4,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from toolkit import text as measures
+from toolkit.text import np
 
 QUOTES = '"\u201c\u201d\u201e\xab\xbb\u300d\u300f\u301e\u301f\uff02\uff63'
 CLOSERS = QUOTES + "')]}\u2018\u2019\u2039\u203a\u3009\u300b\u3011\u3015\u3017\u3019\u301b\uff07\uff09\uff3d\uff5d"

@@ -13,12 +13,11 @@ from itertools import pairwise
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
-import numpy as np
 
 from taggers._c4_lines import CURLY, JAVASCRIPT, LONG, LOREM, NO_MARK, POLICIES, POLICY, LineFeatures, look
 from taggers._options import Label
 from toolkit import Batch, Document, Example, Files, Span, Tagger, cached
-from toolkit.text import Array, LineTable, Words, entries, for_language, places_among, spacy_sentences
+from toolkit.text import Array, LineTable, Words, entries, for_language, np, places_among, spacy_sentences
 
 CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
 ENDS = {"code": (".", "?", "!", '"'), "datatrove": (".", "?", "!", '"', "'")}

@@ -9,10 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, cast
 
-import numpy as np
-
 from toolkit import Batch, Document, Example, Span, Tagger
-from toolkit.text import HAS_ALPHA, Array, Sequences, hashes_of, is_among
+from toolkit.text import HAS_ALPHA, Array, Sequences, hashes_of, is_among, np
 
 Type = Literal[
     "fraction_of_characters_in_most_common_2grams", "fraction_of_characters_in_most_common_3grams",

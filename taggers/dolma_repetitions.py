@@ -9,10 +9,8 @@ that for all L together there are n log n places to look at (Main and Lorentz 19
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from toolkit import Batch, Document, Example, Span, Tagger
-from toolkit.text import Array, Bytes, Int32s, compiled
+from toolkit.text import Array, Bytes, Int32s, compiled, np
 
 Type = Literal[
     "repetition", "doc_max_score_repetition", "doc_max_length_repetition", "doc_frac_repetition"

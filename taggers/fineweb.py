@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
-import numpy as np
 
 from taggers._options import Language, check_language
 from toolkit import Batch, ConfigError, Document, Example, Tagger, text as measures
-from toolkit.text import SPACE, decoded, number_of
+from toolkit.text import SPACE, decoded, np, number_of
 
 BLANK, MARKED = 1, 2
 ODD_ENDS = re.compile("\r\n|[\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")

@@ -16,11 +16,10 @@ from statistics import median
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
-import numpy as np
 
 from taggers._options import Label, PaperSplitter, Variant, check_language, words_in
 from toolkit import Added, Batch, ConfigError, Document, Example, Files, Tagger, text as measures
-from toolkit.text import SPACE, decoded, number_of, stop_words
+from toolkit.text import SPACE, decoded, np, number_of, stop_words
 
 ENGLISH = ("the", "be", "to", "of", "and", "that", "have", "with")
 BULLETS = "*-–•‣⁃∙·●○◦■□▪▫▶▸►◀◆◇➢➤"

@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
-import numpy as np
 
 from taggers._options import Language, PaperSplitter, Variant, check_language, words_in
 from toolkit import Batch, ConfigError, Document, Example, Tagger, text as measures
-from toolkit.text import SPACE, decoded, number_of
+from toolkit.text import SPACE, decoded, np, number_of
 
 TOP, DUPLICATE = range(2, 5), range(5, 11)
 

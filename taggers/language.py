@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import Annotated, NamedTuple, cast
 
 import msgspec
-import numpy as np
 
 from toolkit import Attribute, Batch, Document, Example, Prediction, Tagger
-from toolkit.text import Array, Float32s, Int64s, LinePredictions, LineTable, compiled, shortest_float32
+from toolkit.text import Array, Float32s, Int64s, LinePredictions, LineTable, compiled, np, shortest_float32
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -164,7 +163,7 @@ def _most_bytes(item: tuple[str | None, Share]) -> tuple[int, bool, str]:
     return -share.bytes, label is None, label or ""
 
 
-def _least_float32(number: float) -> np.float32:
+def _least_float32(number: float) -> "np.float32":
     """Return the least float32 with a shortest text not below a number."""
     near = np.float32(number)
     return near if shortest_float32([near])[0] >= number else np.nextafter(near, np.float32(np.inf))

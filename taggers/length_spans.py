@@ -13,10 +13,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, cast
 
-import numpy as np
-
 from toolkit import Batch, Document, Example, Span, Tagger
-from toolkit.text import BREAKS, CLASSES, PICTURE, SPACE, Array, numbers_of_all
+from toolkit.text import BREAKS, CLASSES, PICTURE, SPACE, Array, np, numbers_of_all
 
 Unit = Literal["chars", "stripped", "bytes", "documents", "tokens", "segments", "words", "pretokens"]
 

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import Annotated, cast
 
 import msgspec
-import numpy as np
 
 from toolkit import Batch, Document, Example, Tagger
-from toolkit.text import Array
+from toolkit.text import Array, np
 
 Limit = Annotated[int, msgspec.Meta(ge=0)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]

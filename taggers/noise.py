@@ -9,10 +9,9 @@ import unicodedata
 from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 
 from toolkit import Batch, Document, Example, Tagger
-from toolkit.text import count_marked
+from toolkit.text import count_marked, np
 
 PLANES = (0, 1, 2, 3, 14)
 """The planes of Unicode that have letters or marks: all others have nothing assigned, or are for private use."""

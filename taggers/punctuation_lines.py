@@ -6,10 +6,8 @@ Source: Dolma 1.2.1, ``taggers/punctuation.py``, ``not_alphanum_paragraph_v1``. 
 import functools
 from collections.abc import Iterator
 
-import numpy as np
-
 from toolkit import Document, Example, Span, Tagger
-from toolkit.text import PUNCTUATION, SPACE, Array, numbers_of_all
+from toolkit.text import PUNCTUATION, SPACE, Array, np, numbers_of_all
 
 ALPHABETIC = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 """Symbols that are alphabetic: letters in circles and squares."""

@@ -15,11 +15,10 @@ from typing import Annotated, Any, cast
 from urllib.parse import urlsplit
 
 import msgspec
-import numpy as np
 
 from taggers._options import Label
 from toolkit import Attribute, Batch, ConfigError, Document, Example, Files, Model, Tagger, cached, text as measures
-from toolkit.text import HAS_ALNUM, stop_words
+from toolkit.text import HAS_ALNUM, np, stop_words
 
 DECIMALS = 8
 ASCII_PUNCTUATION = string.punctuation.encode()

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 import msgspec
-import numpy as np
 
 from toolkit import Batch, ConfigError, Document, Example, Model, Tagger, cached
-from toolkit.text import Array, FastText, LineTable, Sequences, Words, load_fasttext, natural_logs, resolve
+from toolkit.text import Array, FastText, LineTable, Sequences, Words, load_fasttext, natural_logs, np, resolve
 
 DECIMALS = 8
 TARGETS = ("books", "openwebtext", "wikipedia")

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
-import numpy as np
 
 from toolkit import Batch, Document, Example, Span, Tagger, text as measures
-from toolkit.text import ALPHA, NUMBER, SPACE, UPPER, decoded, number_of
+from toolkit.text import ALPHA, NUMBER, SPACE, UPPER, decoded, np, number_of
 
 COUNTED = "likes shares comments retweets reposts quotes bookmarks upvotes downvotes downloads views followers"
 COUNTER = re.compile(rf"\W*\d[\d,.]*[kmb]?\s+(?:{COUNTED.replace(' ', '|')})\W*")

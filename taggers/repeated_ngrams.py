@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
-import numpy as np
 
 from taggers._options import OwnSplitter, WordLanguage, check_language, words_in
 from toolkit import Batch, Document, Example, Tagger
-from toolkit.text import Sequences
+from toolkit.text import Sequences, np
 
 
 class Repetition(msgspec.Struct, frozen=True):

@@ -13,11 +13,10 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import msgspec
-import numpy as np
 
 from taggers._options import Label, check_language, words_in
 from toolkit import Batch, Document, Example, Files, Tagger, cached, text as measures
-from toolkit.text import ALPHA, NUMBER, PICTURE, PUNCTUATION, SPACE, number_of, stop_words
+from toolkit.text import ALPHA, NUMBER, PICTURE, PUNCTUATION, SPACE, np, number_of, stop_words
 
 FACTOR, MASK = 0x1E3779B97F4A7C15, 0x7FFFFFFFFFFFFFFF
 OTHER_SPACE, JOINER = re.compile(r"[^\S \t\n]"), "\u2060"

@@ -13,12 +13,11 @@ from typing import Any, Literal
 from urllib.parse import unquote
 
 import msgspec
-import numpy as np
 
 from taggers._eurolingua import eurolingua_statistics
 from taggers._options import Label
 from toolkit import Batch, Document, Example, Files, Model, Tagger, cached, text as measures
-from toolkit.text import entries
+from toolkit.text import entries, np
 
 DECIMALS = 5
 SHORT, VERY_SHORT = 100, 30

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
-import numpy as np
 
 from toolkit import Batch, Document, Example, Tagger
-from toolkit.text import LineTable, compiled
+from toolkit.text import LineTable, compiled, np
 
 MIN_BYTES = 50
 

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
-import numpy as np
 
 from toolkit import Batch, ConfigError, Document, Example, Files, Tagger, cached
-from toolkit.text import Array, compiled, entries, host_of, read_list, split_url, url_of
+from toolkit.text import Array, compiled, entries, host_of, np, read_list, split_url, url_of
 
 MAX_HOST = 253
 

@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import msgspec
-import numpy as np
 
 from taggers._options import Label
 from toolkit import Batch, Document, Example, Files, Tagger
-from toolkit.text import Int64s, LineTable, Splitter, UInt64s, Words, compiled, entries, for_language, stop_words
+from toolkit.text import Int64s, LineTable, Splitter, UInt64s, Words, compiled, entries, for_language, np, stop_words
 
 WITHOUT_BLANKS = frozenset({"bo", "dz", "ja", "km", "lo", "my", "th", "wuu", "yue", "zh"})
 """Languages that are written without blanks between words."""

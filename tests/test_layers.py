@@ -229,3 +229,15 @@ print(*(name for name in sys.modules if name.partition(".")[0] in ("toolkit", "t
     names = ran.stderr.splitlines()[-1].split()
     assert not {name for name in names if name.startswith(("toolkit.mix.settings", "toolkit.rules.kinds", "mixers"))}
     assert len(names) <= 144, sorted(names)  # 140 where compiled code is on disk already
+
+
+def test_numpy_is_imported_with_the_first_rows(tmp_path: Path) -> None:
+    """It takes a quarter of the start of a run; a command that reads no rows does without it."""
+    code = """
+import sys
+from toolkit.cli import main
+assert main(sys.argv[1:]) == 1  # there are no documents yet
+assert "numpy" not in sys.modules
+"""
+    words = ["-c", "recipe:quickstart", f"dataset={tmp_path}/data", f"mix.output.path={tmp_path}/out"]
+    subprocess.run([sys.executable, "-c", code, "status", *words], check=True)

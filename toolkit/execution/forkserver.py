@@ -70,7 +70,7 @@ class Server:
         """
         if not self._names.closed:
             with self._names:
-                self._names.send(sorted(_imported() - self._preloaded))
+                self._names.send(sorted({"numpy", *_imported()} - self._preloaded))  # all work on blocks needs it
         with socket.socket(socket.AF_UNIX) as client, open(os.devnull, "r+b") as unused:
             client.connect(f"/proc/self/fd/{self._socket}")
             status, child_status = os.pipe()

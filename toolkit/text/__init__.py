@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from toolkit.data.tables.parquet import open_parquet as open_parquet
     from toolkit.data.tables.to_arrow import arrow_array as arrow_array, arrow_schema as arrow_schema
     from toolkit.data.urls import host_of as host_of, split_url as split_url, url_of as url_of
+    from toolkit.lazy_numpy import np as np
     from toolkit.storage.models import (
         entries as entries,
         for_language as for_language,

@@ -7,7 +7,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 import xxhash
 
 from toolkit.config.settings import ConfigNode
@@ -20,6 +19,7 @@ from toolkit.describe.record_types import MEDIA_TYPES, Rows, json_rows, matching
 from toolkit.describe.splits import FOLDER
 from toolkit.errors import ConfigError, DataError, ToolkitError, did_you_mean
 from toolkit.inspect import targets
+from toolkit.lazy_numpy import np
 from toolkit.mix import publication
 from toolkit.records import identity
 from toolkit.storage.paths import BOOKKEEPING, absolute, exists, is_folder, join

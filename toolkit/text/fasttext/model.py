@@ -281,7 +281,9 @@ def check_fasttext(model: str) -> None:
         ConfigError: if it is not that of a supervised fastText model, whole and consistent.
     """
     path = os.path.realpath(models.resolve(model))
-    _check(path, models.digest_of_file(path))
+    digest = models.digest_of_file(path)
+    if not any(spec.labels and spec.sha256 == digest for spec in models.KNOWN.values()):
+        _check(path, digest)
 
 
 @functools.lru_cache(maxsize=64)
