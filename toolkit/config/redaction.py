@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from toolkit.config.yaml_nodes import Loader
+from toolkit.config.yaml_loader import Loader
 
 SHOWN = "…"
 """Stands for a value."""

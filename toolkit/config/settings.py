@@ -5,18 +5,14 @@ stays a word), and a key given twice is an error.
 """
 
 import functools
-import math
-import os
 import re
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 import msgspec
-import yaml
 
-from toolkit.config import recipes
-from toolkit.config.yaml_nodes import Loader, Path, explain, path_of
+from toolkit.config.yaml_nodes import Path, explain, path_of
 from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean, errors_from
 from toolkit.storage import store_of
 from toolkit.storage.addresses import has_secret, redact_text, redact_url
@@ -155,74 +151,12 @@ def load(path: str) -> ConfigNode:
 
 def parse(text: str, name: str = "", inside: Path = ()) -> ConfigNode:
     """Read a text as `load` reads a file; these keys lead to it."""
-    try:
-        loader = Loader(text)
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise ConfigError(f"{name}:{line}: expected YAML, got the character U+{int(error.character):04X}") from None
-    try:
-        node = loader.get_single_node()
-        source = ConfigNode(None, name, inside=inside)
-        source.value = _build(loader, node, (), source, ()) if node is not None else None
-        return source
-    except (yaml.YAMLError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"{name}:{mark.line + 1}" if mark else name
-        problem = getattr(error, "problem", None) or str(error)
-        hint = next((advice for sign, advice in _ADVICE.items() if sign in problem), "")
-        raise ConfigError(f"{place}: expected YAML, got: {problem}{hint}") from None
-    finally:
-        loader.dispose()
+    from toolkit.config.yaml_loader import read  # with PyYAML: a third of `toolkit --help`
+
+    return read(text, name, inside)
 
 
-_ADVICE = {
-    "',' or '}'": "; inside of braces, write quotes around an expression that has commas, brackets or braces",
-    "found '<scalar>'": "; write single quotes around the whole of an expression that begins with a quote",
-    "constructor for the tag '!": "; write `not` for !, or quotes around a text that begins with !",
-    "mapping values are not allowed": "; write quotes around a text that has `: ` in it",
-    "found character '\\t'": "; indent with spaces, not with tabs",
-}
-"""The way out by words of the messages of PyYAML."""
-_COLLECTIONS = ("tag:yaml.org,2002:seq", "tag:yaml.org,2002:map")
-
-
-def _build(loader: Any, node: yaml.Node, path: Path, source: ConfigNode, around: tuple[yaml.Node, ...]) -> Any:
-    source.lines[path] = node.start_mark.line + 1
-    if node in around:
-        raise source.error(path, "expected a value that does not contain itself")
-    around = (*around, node)
-    if isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTIONS:
-        raise source.error(path, f"expected no tag, got {node.tag.removeprefix('tag:yaml.org,2002:')}")
-    if isinstance(node, yaml.MappingNode):
-        return _build_mapping(loader, node, path, source, around)
-    if isinstance(node, yaml.SequenceNode):
-        return [_build(loader, child, (*path, i), source, around) for i, child in enumerate(node.value)]
-    try:
-        value = loader.construct_object(node)
-    except ValueError as error:
-        raise source.error(path, f"expected a value, got {error}") from None
-    except (KeyError, AttributeError):  # PyYAML's, of values that are not what their tags say
-        tag = node.tag.rpartition(":")[2]
-        raise source.error(path, f"expected a value of the tag !!{tag}, got {node.value[:50]!r}") from None
-    if not isinstance(value, str | int | float | None):
-        raise source.error(path, f"expected a text, a number, true or false; got {node.tag.rpartition(':')[2]}")
-    if isinstance(value, float) and math.isnan(value):
-        raise source.error(path, f"expected a number, got {value}, which cannot be compared with a number")
-    if isinstance(value, str):
-        value = _substitute(loader, value, path, source)
-    return _text(value, path, source) if isinstance(value, str) else value
-
-
-def _text(text: str, path: Path, source: ConfigNode) -> str:
-    """Return a text as settings have it: of ``recipe:…`` the path, and no secrets of addresses."""
-    keys = (*source.inside, *path)
-    if recipes.is_reference(text) and keys[:1] != ("about",) and keys[-1:] not in {(key,) for key in _TEXTS}:
-        with source.errors_at(*path):
-            return recipes.resolved(text)
-    return without_secret(text, path, source)
-
-
-_TEXTS = ("by", "replacement")
+TEXTS = ("by", "replacement")
 """Keys of texts that go into documents."""
 
 
@@ -233,48 +167,9 @@ def without_secret(text: str, path: Path, source: ConfigNode) -> str:
         if has_secret(text):
             raise source.error(path, "expected an address that may be published, got one with a user or a signature")
         return text
-    if keys and keys[-1] in _TEXTS:
+    if keys and keys[-1] in TEXTS:
         return text
     return redact_url(text, carry=not (keys[:1] == ("ingest",) and "from" in keys))
-
-
-def _build_mapping(
-    loader: Any, node: yaml.MappingNode, path: Path, source: ConfigNode, around: tuple[yaml.Node, ...]
-) -> dict[str, Any]:
-    keys: set[str] = set()
-    for key_node, _ in node.value:
-        if not isinstance(key_node, yaml.ScalarNode):
-            place = f"{source.name}:{key_node.start_mark.line + 1}"
-            raise ConfigError(f"{place}: expected a word for a key, got a list or a mapping")
-        key = str(key_node.value)
-        if key in keys:
-            source.lines[(*path, key)] = key_node.start_mark.line + 1
-            raise source.error((*path, key), "expected each key once, got it twice")
-        keys.add(key)
-    loader.flatten_mapping(node)  # merged keys (<<) come first, so that those written here override them
-    result: dict[str, Any] = {}
-    for key_node, value_node in node.value:
-        key = str(key_node.value)
-        result[key] = _build(loader, value_node, (*path, key), source, around)
-        source.lines[(*path, key)] = key_node.start_mark.line + 1
-    return result
-
-
-_VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}"
-
-
-def _substitute(loader: Any, text: str, path: Path, source: ConfigNode) -> Any:
-    """Return a text with ``${NAME}`` replaced; of a text that is nothing else, return the value as YAML."""
-
-    def value(match: re.Match[str]) -> str:
-        if match[1] not in os.environ:
-            raise source.error(path, f"expected the environment variable {match[1]} to be set")
-        return os.environ[match[1]]
-
-    result = re.sub(_VARIABLE, value, text)
-    if re.fullmatch(_VARIABLE, text):
-        return loader.construct_object(yaml.ScalarNode(loader.resolve(yaml.ScalarNode, result, (True, False)), result))
-    return result
 
 
 def override(source: ConfigNode, assignment: str) -> None:
@@ -479,4 +374,6 @@ def plain(value: Any) -> Any:
 
 def dump(value: Any) -> str:
     """Return YAML for people, keys in their order."""
+    import yaml
+
     return yaml.safe_dump(plain(value), sort_keys=False, allow_unicode=True, width=120)
