@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from toolkit import bootstrap, command_options, distribution, interrupts
 from toolkit.command_options import Options
-from toolkit.errors import StepFailed, ToolkitError, advice, did_you_mean, indented
+from toolkit.errors import ToolkitError, advice, did_you_mean, indented
 from toolkit.execution import processes
 from toolkit.session import Session
 from toolkit.storage.addresses import redact_url
@@ -107,17 +107,10 @@ def _without_command(arguments: Sequence[str], prog: str) -> int:
 
 def _run(options: Options) -> int:
     from toolkit.data.excerpts import harmless, harmless_json
-    from toolkit.stages.context import Outcome
     from toolkit.stages.dispatch import run_command
 
     processes.set_up_malloc()
-    try:
-        outcome = run_command(options, begun=_hear_signals)
-    except StepFailed as error:
-        if options.debug or interrupts.is_signalled():
-            raise
-        messages = list(error.messages)
-        outcome = Outcome(data=command_options.FailedResult(failed=messages), failures=messages)
+    outcome = run_command(options, begun=_hear_signals)
     status = int(outcome.exit_code)
     try:
         if options.json:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import toolkit
 from tests.conftest import Run
 from tests.learn.annotate.conftest import PROMPT
 from tests.learn.annotate.server import serving
@@ -163,3 +164,6 @@ def test_a_shard_without_its_file_is_not_what_tag_makes(project: Project) -> Non
     ran = project("mix", "--json").fails(1, "1 failed:")
     assert "another program made the set" in ran.json["failed"][0]
     assert "error:" not in ran.err
+    with pytest.raises(toolkit.Failed, match="another program made the set") as failed:
+        toolkit.mix(project.yaml)
+    assert failed.value.failures == ran.json["failed"]

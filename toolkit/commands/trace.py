@@ -332,8 +332,8 @@ def _outcome(trace: Trace) -> Outcome:
         lines += tracing.show_origin(document)
         if "steps" in document:
             dropped = document["dropped"]
-            kept = explaining.show_kept(emptied=document["emptied"])
-            lines.append(f"  dropped by {dropped!r}" if dropped else kept)
+            fate = explaining.show_kept(emptied=document["emptied"])
+            lines.append(f"  dropped by {dropped!r}" if dropped else fate)
             lines += [f"    {step['rule']}  {step['verdict']}" for step in document["steps"]]
         lines += [f"    {name} = {short(value, 200)}" for name, value in document.get("attributes", {}).items()]
     if trace.left_out:

@@ -8,10 +8,11 @@ from typing import cast
 import msgspec
 
 from toolkit import command_options
-from toolkit.command_options import Looking, Options
+from toolkit.command_options import FailedResult, Looking, Options
 from toolkit.config import recipes, root, settings, settings as config
-from toolkit.errors import ConfigError, MissingModel, NothingThere, UnknownPlugin
+from toolkit.errors import ConfigError, MissingModel, NothingThere, StepFailed, UnknownPlugin
 from toolkit.interop import dolma
+from toolkit.interrupts import is_signalled
 from toolkit.rules.text_edits import name_edits
 from toolkit.session import Session, current
 from toolkit.stages.context import Context, Outcome
@@ -110,8 +111,13 @@ def run_command(options: Options, begun: Callable[[], None] = lambda: None) -> O
     note_roots(options.targets if isinstance(options, Looking) else ())
     opened = open_context(options)
     begun()
-    with ephemeral.run_scratch(), opened as context:
-        try:
-            return cast("Outcome", command_options.find(options.command).run(context, options))
-        except (NothingThere, MissingModel, UnknownPlugin) as error:
-            raise root.with_root(error, context.source.root) from None
+    try:
+        with ephemeral.run_scratch(), opened as context:
+            try:
+                return cast("Outcome", command_options.find(options.command).run(context, options))
+            except (NothingThere, MissingModel, UnknownPlugin) as error:
+                raise root.with_root(error, context.source.root) from None
+    except StepFailed as error:
+        if options.debug or is_signalled():
+            raise
+        return Outcome(data=FailedResult(failed=[*error.messages]), failures=[*error.messages])
