@@ -204,7 +204,7 @@ def test_a_folder_that_cannot_be_made_durable_is_named(tmp_path: Path, monkeypat
             raise OSError(28, "No space left on device")
         sync(descriptor)
 
-    group = Group(RecordLog(f"{tmp_path}/record-log", entries=[]))
+    group = Group(RecordLog(f"{tmp_path}/record-log"))
     with Output(f"{tmp_path}/deep/x", group.files) as out:
         out.write(b"data")
     monkeypatch.setattr("os.fsync", refuse_folders)
@@ -212,10 +212,10 @@ def test_a_folder_that_cannot_be_made_durable_is_named(tmp_path: Path, monkeypat
         pass
 
 
-def test_a_store_that_knows_no_groups_writes_file_by_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_knows_no_groups_writes_file_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     monkeypatch.setattr("toolkit.storage.outputs.store_of", lambda path: store)
-    group = Group(RecordLog("memory://x", entries=[]))
+    group = Group(RecordLog(f"{tmp_path}/record-log"))
     with group.part(), RowOutput("memory://x/a.gz", together=group.files) as out:
         out.write_row(b"a")
     assert store.stat("memory://x/a.gz") == out.stat

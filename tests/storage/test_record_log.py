@@ -181,11 +181,6 @@ class RecordLogs(RuleBasedStateMachine):
     def begin(self, who: int) -> None:
         self.writers[who] = RecordLog(FOLDER)
 
-    @rule(who=st.integers(0, 1))
-    def work_elsewhere(self, who: int) -> None:
-        """A worker knows what it was given."""
-        self.writers[who] = RecordLog(FOLDER, entries=RecordLog(FOLDER).entries(PLACES))
-
     @invariant()
     def all_is_known(self) -> None:
         assert _read() == self.model
@@ -251,8 +246,7 @@ def test_of_two_attempts_at_a_task_one_holds_in_whatever_order_they_go_on(order:
     _fresh()
     place = PLACES[0]
     RecordLog(FOLDER).save({place: b'"old"'})
-    known = RecordLog(FOLDER).entries([place])
-    attempts = [RecordLog(FOLDER, entries=known) for _ in range(2)]
+    attempts = [RecordLog(FOLDER) for _ in range(2)]
     begun: set[int] = set()
     ended: set[bytes] = set()
     for at, who in enumerate(order):

@@ -483,7 +483,7 @@ class Dataset(msgspec.Struct, frozen=True):
             return {
                 self.shard_of(file): size if size is not None else sizes[file] for file, size in sorted(files.items())
             }
-        listed = paths.listed_below(self.documents) or paths.list_stats(self.documents, admits=self.admits).below("")
+        listed = paths.listed_below(self.documents) or paths.list_stats(self.documents, self.admits).below("")
         return {name: stat.size if stat else 0 for name, stat in listed if paths.is_data(name) and self.admits(name)}
 
 

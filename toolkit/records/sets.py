@@ -298,20 +298,11 @@ def changed_input(aligned: Aligned) -> str:
 NOT_INDEXED = State("stale", "its documents are not indexed, or have changed")
 
 
-class _Brief(Artifact, frozen=True, kw_only=True):
-    """The required fields of a `ShardRecord`."""
+class _Brief(ShardRecord, frozen=True, kw_only=True):
+    """A `ShardRecord` with less of its input, and encoded settings."""
 
-    input: BriefState
-    settings: msgspec.Raw
-    reads: dict[str, str]
-    rows: int
-    counts: dict[str, int]
-    output: OutputState
-    seconds: float
-
-    @property
-    def lineage(self) -> dict[str, str]:
-        return {"": self.input.content, **self.reads}
+    input: BriefState  # type: ignore[assignment]
+    settings: msgspec.Raw  # type: ignore[assignment]
 
     @property
     def file(self) -> OutputState:

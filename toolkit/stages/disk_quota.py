@@ -92,7 +92,6 @@ class DiskQuota:
         folders: Folders on disk, counted whoever writes in them; they need not exist.
         shares: Number of runs that work on the same; each takes the others to need as much as it does.
         certain: Part of the output of tasks that they keep in any case.
-        clock: Clock in seconds.
 
     Attributes:
         used: Bytes in the folders when they were last measured.
@@ -104,10 +103,9 @@ class DiskQuota:
         folders: Iterable[str],
         shares: int = 1,
         certain: float = 1.0,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.limit, self.used = limit, 0
-        self._folders, self._shares, self._certain, self._clock = list(folders), shares, certain, clock
+        self._folders, self._shares, self._certain = list(folders), shares, certain
         self._measured = self._cost = 0.0
         self._factor = 1.0
         self._running: dict[str, DiskEstimate | None] = {}
@@ -120,10 +118,10 @@ class DiskQuota:
 
     def measure(self) -> int:
         """Return the bytes in the folders now, in whole blocks."""
-        start = self._clock()
+        start = time.monotonic()
         self._unmeasured = 0
         self.used = bytes_in(self._folders)
-        self._measured = self._clock()
+        self._measured = time.monotonic()
         self._cost = self._measured - start
         self._correct()
         return self.used
@@ -162,7 +160,7 @@ class DiskQuota:
         if estimate is not None and not estimate.peak:
             self._later += estimate.later
             return True
-        if not running or self._clock() - self._measured >= PAUSE * self._cost:
+        if not running or time.monotonic() - self._measured >= PAUSE * self._cost:
             self.measure()
         self._running.pop(task.name, None)  # of an attempt with which its process died
         if self._alone is not None and not running:

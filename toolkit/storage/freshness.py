@@ -120,7 +120,6 @@ def state(
     *,
     begun: bool = False,
     quick: bool = False,
-    stat: Callable[[str], Stat | None] = stat,
 ) -> State:
     """Return the state of an artifact: the only answer to whether work is done.
 
@@ -132,13 +131,12 @@ def state(
         files: Function that returns the files of a record.
         begun: True if an attempt has begun and not ended.
         quick: True if nothing is to be read: a file with another stamp counts as another file.
-        stat: Argument of `files_state`.
     """
     if record is None:
         return INTERRUPTED if begun else MISSING
     if settings is not None and record.made_with != settings:
         return State("stale", "it was made with other settings")
-    current = files_state(files(record) if files else (), quick=quick, stat=stat)
+    current = files_state(files(record) if files else (), quick=quick)
     if not current.is_done or inputs is None:
         return current
     lineage = dict(record.lineage)

@@ -367,16 +367,15 @@ def list_files(root: str, *, hidden: bool = False) -> Iterator[str]:
     return (name for name in names if hidden or is_data(name))
 
 
-def list_stats(root: str, *, hidden: bool = False, admits: Callable[[str], object] = lambda relative: True) -> Listing:
+def list_stats(root: str, admits: Callable[[str], object]) -> Listing:
     """Return `list_files`, each with its `stat`: by a listing alone where the store can say it so.
 
     Args:
         root: a folder.
-        hidden: Meaning as in `list_files`.
         admits: says of a relative path whether it matters.
     """
     files = listed_below(root) or store_of(root).listing(root)
-    return Listing(root, (file for file in files if (hidden or is_data(file[0])) and admits(file[0])))
+    return Listing(root, (file for file in files if is_data(file[0]) and admits(file[0])))
 
 
 def is_data(relative: str) -> bool:
@@ -457,7 +456,7 @@ def expand_listed(pattern: str) -> Sequence[tuple[str, str, Stat | None]]:
     def matches(relative: str) -> bool:
         return bool(regex.match(relative)) and (show_hidden or not is_hidden(relative))
 
-    stats = list_stats(base or ".", admits=matches)
+    stats = list_stats(base or ".", matches)
     if not stats:
         raise NothingThere(
             f"{pattern}: expected at least one file, got no match{no_folder(base)}{where_looked(pattern)}"
