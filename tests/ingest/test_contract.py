@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 
 from toolkit import DataError, Draft, DraftColumns, Input, Reader
@@ -140,7 +141,12 @@ class Columns(Reader):
 class Given(Reader):
     """What a test gives, in place of documents."""
 
+    TYPES = {"stars": int}
+
     what: Any = None
+
+    def attribute_sets(self) -> list[str]:
+        return ["rated-0"]
 
     def read(self, source: Input) -> Any:
         yield self.what
@@ -156,6 +162,15 @@ class Given(Reader):
         (Draft(text="one", source=b"s", number=7), "format Given, got source b's'"),  # type: ignore[arg-type]
         (Draft(text="one", added=5, number=7), "format Given, got added 5"),  # type: ignore[arg-type]
         (Draft(text="one", metadata="m", number=7), "format Given, got metadata 'm'"),  # type: ignore[arg-type]
+        (Draft(text="one", number=7, metadata=msgspec.Raw(b"{oops")), "format Given: expected a JSON object"),
+        (Draft(text="one", number=7, metadata=msgspec.Raw(b'{"a":\n1}')), "expected a row without line feeds"),
+        (Draft(text="one", number=7, extra={"text": "two"}), "expected the id, text and source of the Draft"),
+        (Draft(text="one", number=7, id="1", raw=b'{"id":"1"}'), "format Given: expected field text"),
+        (Draft(text="one", number=7, attributes={"other": {}}), "sets of `attribute_sets`, got other"),
+        (
+            Draft(text="one", number=7, attributes={"rated-0": {"stars": msgspec.Raw(b'"five"')}}),
+            "format Given: expected a whole number, got a text - at $.stars",
+        ),
     ],
 )
 def test_what_is_no_document_is_refused(what: object, message: str) -> None:
@@ -203,6 +218,7 @@ def test_an_error_of_the_code_of_a_format_names_it_and_the_line(make: Any, messa
         ({"number": [1, 2], "id": ["1", 2]}, "input:2: expected a Draft with texts of the format ByLine, got id 2"),
         ({"number": [1, 2], "id": ["1", "2"], "created": [None, 3]}, "format ByLine, got created 3"),
         ({"number": [1, 2], "id": ["1", "2"], "metadata": [{}, "m"]}, "format ByLine, got metadata 'm'"),
+        ({"number": [1, 2], "bounds": [0, 1, 3]}, "expected offsets from 0 to 2, got an end at 3"),
         ({"number": [1, 2], "utf8": b"\xff\xff"}, "format ByLine failed: UnicodeDecodeError: 'utf-8' codec"),
     ],
 )

@@ -121,7 +121,7 @@ class DraftColumns(Sequence[Draft]):
         columns: Columns by name of a field of `Draft` (``number`` must be one), its value for each row.
 
     Raises:
-        ValueError: if a column is unknown, or has not one value for each row.
+        ValueError: if a column is unknown, or has not one value for each row, or an offset is outside of the bytes.
     """
 
     def __init__(
@@ -135,6 +135,8 @@ class DraftColumns(Sequence[Draft]):
                 raise ValueError(f"expected columns of fields of a Draft, got {name}")
             if len(column) != len(self):
                 raise ValueError(f"expected {len(self):,} values of {name}, one for each text, got {len(column):,}")
+        if not 0 <= min(self.begins, default=0) <= max(self.ends, default=0) <= len(utf8):
+            raise ValueError(f"expected offsets from 0 to {len(utf8):,}, got an end at {max(self.ends):,}")
 
     def __len__(self) -> int:
         return len(self.begins)

@@ -24,7 +24,15 @@ import xxhash
 
 from toolkit.data.dataset import GappedRow, IndexRow
 from toolkit.data.document_fields import DOT, METADATA, MOST_FIELDS, OwnTypes, RowCheck
-from toolkit.data.documents import BAD_ROW, Document, FreshDocument, explain_bad_row, fault_of, joined_lines
+from toolkit.data.documents import (
+    BAD_ROW,
+    Document,
+    DocumentRow,
+    FreshDocument,
+    explain_bad_row,
+    fault_of,
+    joined_lines,
+)
 from toolkit.data.tables.from_arrow import listed
 from toolkit.errors import DataError, ToolkitError, amount
 from toolkit.ingest import ingest_config, plan, reader
@@ -97,6 +105,13 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 class _Metadata(msgspec.Struct):
     metadata: dict[str, Any] | None = None
+
+
+class _WholeRow(DocumentRow):
+    metadata: dict[str, Any] | None = None  # type: ignore[assignment]
+
+
+_WHOLE_ROW = msgspec.json.Decoder(_WholeRow)
 
 
 _EXPANDED = 10
@@ -187,6 +202,12 @@ class InputRows:
         row_check = None if types is None else RowCheck(types)
         self._check = row_check.check if row_check and row_check.checks else None
         self._types, self._takedown = types, takedown
+        self._attributes: msgspec.json.Decoder[Any] | None = None
+        if not type(reader).__module__.startswith("toolkit."):  # nobody has tested what it gives
+            names = {f"f{i}": key for i, key in enumerate(reader.TYPES)}
+            fields = list(zip(names, reader.TYPES.values(), strict=True))
+            attributes = msgspec.defstruct("Attributes", fields, rename=names, forbid_unknown_fields=True)
+            self._attributes = msgspec.json.Decoder(attributes)
 
     def rows(self) -> Generator[OutputRow, None, None]:
         """Yield the documents; one that cannot be written is a bad item, too.
@@ -232,8 +253,7 @@ class InputRows:
         none = [None] * len(batch)
         ids, paths = columns.get("id", none), columns.get("paths", none)
         item = self._check or self._takedown or common.qualifies or common.ids == "content" or None in ids
-        item = item or any({*map(type, columns.get(name, ()))}.difference(kinds) for name, kinds in _TYPES.items())
-        if item or source is None or None in paths or columns.keys() - _COLUMNS:
+        if self._attributes or item or source is None or None in paths or columns.keys() - _COLUMNS:
             return None
 
         from toolkit.text.json_strings import encoded, trimmed
@@ -377,6 +397,8 @@ class InputRows:
                     if trimmed != draft.text:
                         draft.text, draft.raw, draft.utf8 = trimmed, _with(draft.raw, text=trimmed), None
                 row = self._row(draft)
+                if self._attributes:
+                    self._check_row(draft, row, self._attributes)
                 if self._takedown and self._takedown.find(_document_of(row, draft.text)):
                     counts["takedown"] += 1
                     row = self._cleared(draft, row)
@@ -402,12 +424,35 @@ class InputRows:
         """Raise DataError for anything but a draft with texts."""
         got, number = type(draft).__name__, None
         if isinstance(draft, Draft):
+            if self._attributes is None:
+                return
             wrong = next((name for name, kinds in _TYPES.items() if not isinstance(getattr(draft, name), kinds)), "")
             if not wrong:
                 return
             got, number = f"{wrong} {getattr(draft, wrong)!r}", draft.number
         message = f"expected a Draft with texts of the format {type(self._reader).__name__}, got {got}"
         raise DataError(message, path=self._source.path, line=number)
+
+    def _check_row(self, draft: Draft, row: OutputRow, attributes: "msgspec.json.Decoder[Any]") -> None:
+        """Raise DataError for an invalid row or attributes of an external reader."""
+        raw = row.line
+        try:
+            document = _WHOLE_ROW.decode(raw)
+            sets = draft.attributes or {}
+            if b"\n" in raw:
+                fault = "expected a row without line feeds, got one inside"
+            elif (document.id, document.text, document.source) != (row.id, draft.text, row.source):
+                fault = "expected the id, text and source of the Draft in its `raw` and `extra`, got others"
+            elif unknown := sets.keys() - {*self._reader.attribute_sets()}:
+                fault = f"expected attributes of the sets of `attribute_sets`, got {min(unknown)}"
+            else:
+                for values in sets.values():
+                    attributes.decode(raw := ENCODER.encode(values))
+                return
+        except BAD_ROW as error:
+            fault = explain_bad_row(raw, error)
+        message = f"format {type(self._reader).__name__}: {fault}"
+        raise DataError(message, path=self._source.path, line=draft.number, id=row.id)
 
     def _cleared(self, draft: Draft, row: OutputRow) -> OutputRow:
         """Return a document of a takedown in its written form."""
