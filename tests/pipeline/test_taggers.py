@@ -481,4 +481,4 @@ def test_a_batch_that_is_no_list_is_an_error_of_the_tagger(project: Project) -> 
     )
     write_rows(project.documents / "a.jsonl.gz", [document("1", "one")])
     project.config["tag"] = {"lazy-0": {"tagger": f"{project.root}/lazy.py:Lazy"}}
-    project("tag").fails(1, "a.jsonl.gz: tagger lazy: expected 1 values of tag_batch, got map")
+    project("tag").fails(1, "a.jsonl.gz: tagger lazy: expected 1 values of tag_batch, got map; return a list")

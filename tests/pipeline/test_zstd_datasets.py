@@ -222,7 +222,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from toolkit import Batch, Document, Prediction, Tagger
+from toolkit import Batch, Document, Prediction, Span, Tagger
 from toolkit.text import Column
 from toolkit.text import LinePredictions
 
@@ -300,8 +300,26 @@ class Lines(Tagger):
     def tag_batch(self, documents: Sequence[Document]) -> Sequence[list[Prediction | None]]:
         probs = np.array([WRONG.get(document.text, 0.5) for document in documents], dtype=np.float32)
         return LinePredictions(["en"], np.zeros(len(probs), np.int32), probs, np.arange(len(probs) + 1))
+
+
+SPANS = {"outside é": (0, len("outside é".encode())), "reversed": (2, 1), "negative": (-1, 1)}
+
+
+class Marked(Tagger):
+    """Spans."""
+
+    def tag(self, document: Document) -> dict[str, list[Span]]:
+        return {"a": [Span(*SPANS.get(document.text, (0, len(document.text))))]}
+
+
+class Lazy(Tagger):
+    """Values that nobody can count."""
+
+    def tag_batch(self, documents: Sequence[Document]) -> Sequence[int]:
+        return (1 for document in documents)
 '''
 ROW = 300  # in the second block of documents
+MARKED = "map[list[span]], got {'a': [Span(start"
 
 
 WRONG = [
@@ -315,6 +333,17 @@ WRONG = [
     ("Own", "nan", "float, got null"),
     ("Own", "text", 'float, got "many"'),
     ("Nullable", "inf", "float | null, got null: NaN and infinity are no numbers of JSON"),
+    (
+        "Marked",
+        "outside é",
+        f"{MARKED}=0, end=10, score=1.0)]}}: expected spans of code points from 0 to 9, got [0, 10]",
+    ),
+    ("Marked", "reversed", f"{MARKED}=2, end=1, score=1.0)]}}: expected spans of code points from 0 to 8, got [2, 1]"),
+    (
+        "Marked",
+        "negative",
+        f"{MARKED}=-1, end=1, score=1.0)]}}: expected spans of code points from 0 to 8, got [-1, 1]",
+    ),
     ("Lines", "nan", 'list[{label: str, prob: float} | null], got [{"label":"en","prob":null}]'),
 ]
 CASES = [
@@ -352,6 +381,13 @@ def test_a_wrong_value_fails_its_shard_in_any_row(way: str, tagger: str, project
     made = [path.name for path in (project.attributes / "own-0").rglob("*.jsonl.gz")]
     assert made == ["b.jsonl.gz"]
     assert not project.output()
+
+
+def test_a_batch_of_values_that_is_no_list_is_refused(project: Project) -> None:
+    (project.root / "own.py").write_text(OWN)
+    write_rows(project.documents / "a.jsonl.gz", [document("d", "text")])
+    project.config["tag"] = {"own-0": {"tagger": f"{project.root}/own.py:Lazy"}}
+    project("tag").fails(1, "tagger lazy: expected 1 values of tag_batch, got generator; return a list")
 
 
 def test_a_long_wrong_value_is_cut_in_the_message(project: Project) -> None:

@@ -58,6 +58,17 @@ class Span(NamedTuple):
     score: float = 1.0
 
 
+def spans_in(value: Any) -> list[Span]:
+    """Return the spans in a value, at any depth."""
+    if isinstance(value, Span):
+        return [value]
+    if isinstance(value, msgspec.Struct):
+        return spans_in(list(msgspec.structs.asdict(value).values()))
+    if isinstance(value, dict):
+        return spans_in(list(value.values()))
+    return [span for item in value for span in spans_in(item)] if isinstance(value, list) else []
+
+
 class Prediction(msgspec.Struct, frozen=True, gc=False):
     """A label with its probability, float32 by nature; may exceed 1 by fastText's rounding.
 

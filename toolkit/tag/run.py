@@ -23,7 +23,16 @@ from toolkit.data import record_logs, row_index, schema
 from toolkit.data.alignment import AttributeRows, attribute_lines, is_of_experiment
 from toolkit.data.dataset import Dataset
 from toolkit.data.document_fields import MetadataField
-from toolkit.data.documents import DOCUMENT_DECODER, LATE_DECODER, Document, LateDocument, Rows, Span, to_document
+from toolkit.data.documents import (
+    DOCUMENT_DECODER,
+    LATE_DECODER,
+    Document,
+    LateDocument,
+    Rows,
+    Span,
+    spans_in,
+    to_document,
+)
 from toolkit.data.schema import Type
 from toolkit.errors import ConfigError, DataError, Unreadable, did_you_mean, in_words
 from toolkit.execution.blocks import Block, in_blocks, in_order, next_block, threads_for
@@ -146,7 +155,7 @@ def _run(step: Step, batch: Batch, numbered: Sequence[Numbered], path: str) -> S
         raise
     except Exception as error:
         raise _blame(step, numbered, path, error) from error
-    got = len(values) if isinstance(values, Sized) else type(values).__name__
+    got = len(values) if isinstance(values, Sized) else f"{type(values).__name__}; return a list"
     if got != len(batch):
         raise DataError(f"tagger {step.key}: expected {len(batch)} values of tag_batch, got {got}", path=path)
     _check_values(step, values, numbered, path)
@@ -158,10 +167,10 @@ def _check_values(step: Step, values: Sequence[Any], numbered: Sequence[Numbered
     if values.proves(step.annotation) if isinstance(values, Column) else _are_numbers(step.annotation, values):
         return
     texts = list(encodable(values))
-    if _fault(step, texts, values) is None:
+    if _fault(step, texts, values, numbered) is None:
         return
     for i, (text, (document, number)) in enumerate(zip(texts, numbered, strict=True)):
-        if (error := _fault(step, [text], values[i : i + 1])) is not None:
+        if (error := _fault(step, [text], values[i : i + 1], numbered[i : i + 1])) is not None:
             got = bytes(text).decode() if isinstance(text, msgspec.Raw) else repr(text)
             raise DataError(
                 f"tagger {step.key}: expected a value of its declared type {step.type}, "
@@ -206,13 +215,14 @@ def _are_numbers(annotation: Any, values: Sequence[Any]) -> bool:
     return True
 
 
-def _fault(step: Step, texts: list[Any], values: Sequence[Any]) -> str | None:
-    """Return the fault of values with a wrong type; None without one.
+def _fault(step: Step, texts: list[Any], values: Sequence[Any], numbered: Sequence[Numbered]) -> str | None:
+    """Return the fault of values with a wrong type, or spans outside of the text; None without one.
 
     Args:
         step: Step with the tagger.
         texts: the values as they are encoded.
         values: the same as objects.
+        numbered: their documents.
     """
     try:
         decoded = step.decoder.decode(_ENCODER.encode(texts))
@@ -220,6 +230,11 @@ def _fault(step: Step, texts: list[Any], values: Sequence[Any]) -> str | None:
         return str(error).replace("`$[...]", "`$").replace(" - at `$`", "")
     if step.takes_null_for_float and decoded != list(values) and has_no_number(msgspec.to_builtins(list(values))):
         return "NaN and infinity are no numbers of JSON"
+    if schema.has_spans(step.type) and not type(step.tagger).__module__.startswith("taggers."):  # tests show these
+        for (document, _), value in zip(numbered, decoded, strict=True):
+            for start, end, _ in spans_in(value):
+                if not 0 <= start <= end <= document.chars:
+                    return f"expected spans of code points from 0 to {document.chars}, got [{start}, {end}]"
     return None
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from toolkit.config.settings import convert, parse
 from toolkit.data import schema
-from toolkit.data.documents import Document, Span, split_lines
+from toolkit.data.documents import Document, spans_in, split_lines
 from toolkit.errors import MissingExtra
 from toolkit.tag import tagger_docs
 from toolkit.tag.tagger import TAGGERS, Example, Tagger, references, value_annotation, value_type
@@ -105,7 +105,7 @@ def check_values(tagger: Tagger, texts: Mapping[str, str] = plugin.NASTY) -> Non
                 f"{plugin.name_of(tagger)}: expected a value of the type that `tag` declares, {value_type(class_)}, "
                 f"got {stored[:100].decode(errors='replace')} ({error}) for a text of {about}"
             ) from None
-        for span in _spans(typed):
+        for span in spans_in(typed):
             plugin.expect(
                 0 <= span.start <= span.end <= len(text),
                 f"{plugin.name_of(tagger)}: expected spans of code points of the text, from 0 to {len(text)}, got "
@@ -258,14 +258,3 @@ def _computed(tagger: Tagger, call: Callable[[Document], Any], document: Documen
             f"{plugin.name_of(tagger)}: expected a value for every text, got {type(error).__name__}: {error} for "
             f"{document.text[:40]!r}"
         ) from error
-
-
-def _spans(value: Any) -> list[Span]:
-    """Return the spans in a value, at any depth."""
-    if isinstance(value, Span):
-        return [value]
-    if isinstance(value, msgspec.Struct):
-        return _spans(list(msgspec.structs.asdict(value).values()))
-    if isinstance(value, dict):
-        return _spans(list(value.values()))
-    return [span for item in value for span in _spans(item)] if isinstance(value, list) else []
