@@ -211,23 +211,27 @@ def test_clean_looks_at_the_new_documents_too(project: Project) -> None:
         ("[0.5, 1.0]", "expected 3 values of `make`, got 2"),
         ("None", "TypeError: 'NoneType' object is not iterable (document 'a')"),
         ("(1 / 0 for each in documents)", "ZeroDivisionError: division by zero (document 'a')"),
+        ("[Document(None, id='x', source='s')]", "document 'x' cannot be a row: expected a text, got null - at $.text"),
+        ("[Document('x', id=5, source='s')]", "document 5 cannot be a row: expected a text, got a whole number"),
+        ("[Document('x', id='x', source='s', metadata=[1])]", "expected an object or null, got a list - at $.metadata"),
     ],
 )
 def test_wrong_values_fail_their_shard(tmp_path: Path, run: Run, values: str, message: str) -> None:
     (tmp_path / "in.jsonl").write_text("".join(json.dumps({"id": id, "text": id}) + "\n" for id in "abc"))
+    item, new = ("Document", {"dataset": f"{tmp_path}/new"}) if "Document(" in values else ("float | None", {})
     (tmp_path / "own.py").write_text(
         "from collections.abc import Sequence\nfrom toolkit import Document, Stage\nclass Score(Stage):\n"
-        '    "A score."\n    def make(self, documents: Sequence[Document]) -> Sequence[float | None]:\n'
+        f'    "A score."\n    def make(self, documents: Sequence[Document]) -> Sequence[{item}]:\n'
         f"        return {values}\n"
     )
     config = {
         "dataset": str(tmp_path / "data"),
         "processes": 1,
         "ingest": [{"format": "jsonl", "from": f"{tmp_path}/in.jsonl", "source": "s"}],
-        "make": {"score-0": {"stage": f"{tmp_path}/own.py:Score"}},
+        "make": {"score-0": {"stage": f"{tmp_path}/own.py:Score", **new}},
     }
     Project(tmp_path, run, config)("run").fails(1, message)
-    assert not list((tmp_path / "data" / "attributes").rglob("*.gz"))
+    assert not [*tmp_path.glob("data/attributes/**/*.gz"), *tmp_path.glob("new/documents/**/*.gz")]
 
 
 def test_a_failed_shard_stops_no_other(project: Project) -> None:

@@ -574,3 +574,11 @@ def to_document(row: DocumentRow | LateRow, rows: Rows[Any], line: bytes = b"") 
 
 DOCUMENT_DECODER = msgspec.json.Decoder(DocumentRow)
 LATE_DECODER = msgspec.json.Decoder(LateRow)
+
+
+class _WholeRow(DocumentRow):
+    metadata: dict[str, Any] | None = None  # type: ignore[assignment]
+
+
+WHOLE_ROW = msgspec.json.Decoder(_WholeRow)
+"""Decodes the metadata, too: for rows of plugins."""

@@ -20,7 +20,7 @@ from toolkit.config.root import recorded_reference
 from toolkit.config.settings import ConfigNode, ConfigStruct
 from toolkit.data import record_logs, row_index, schema
 from toolkit.data.dataset import ConfiguredPath, Dataset, check_apart
-from toolkit.data.documents import DOCUMENT_DECODER, Document
+from toolkit.data.documents import DOCUMENT_DECODER, WHOLE_ROW, Document
 from toolkit.errors import ConfigError, DataError, MissingExtra, UnknownPlugin, Unreadable, in_words, mismatch
 from toolkit.execution.blocks import in_order, threads_for
 from toolkit.execution.executors import Report
@@ -462,13 +462,15 @@ class _RowMaker:
         if not (isinstance(document, Document) and document.id and document.source):
             got = type(document).__name__ if not isinstance(document, Document) else "one without id or source"
             raise self._error(f"expected documents with id, text and source, got {got}", documents)
-        if document.row:  # `with_text` keeps all other fields
-            return document.row
         row = {"id": document.id, "text": document.text, "source": document.source}
         try:
-            line = _ENCODER.encode(row | ({"metadata": document.metadata} if document.metadata else {}))
+            line = document.row or _ENCODER.encode(row | ({"metadata": document.metadata} if document.metadata else {}))
+            WHOLE_ROW.decode(line)
         except (TypeError, ValueError, RecursionError) as error:
-            raise self._error(f"document {document.id!r:.200} cannot be JSON: {error}", documents) from None
+            fault = in_words(str(error))
+            raise self._error(f"document {document.id!r:.200} cannot be a row: {fault}", documents) from None
+        if document.row:  # `with_text` keeps all other fields
+            return line
         if has_no_number(msgspec.to_builtins(document.metadata)):
             message = f"metadata of document {document.id!r:.200}: NaN and infinity are no numbers of JSON"
             raise self._error(message, documents)

@@ -26,8 +26,8 @@ from toolkit.data.dataset import GappedRow, IndexRow
 from toolkit.data.document_fields import DOT, METADATA, MOST_FIELDS, OwnTypes, RowCheck
 from toolkit.data.documents import (
     BAD_ROW,
+    WHOLE_ROW,
     Document,
-    DocumentRow,
     FreshDocument,
     explain_bad_row,
     fault_of,
@@ -105,13 +105,6 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 class _Metadata(msgspec.Struct):
     metadata: dict[str, Any] | None = None
-
-
-class _WholeRow(DocumentRow):
-    metadata: dict[str, Any] | None = None  # type: ignore[assignment]
-
-
-_WHOLE_ROW = msgspec.json.Decoder(_WholeRow)
 
 
 _EXPANDED = 10
@@ -437,7 +430,7 @@ class InputRows:
         """Raise DataError for an invalid row or attributes of an external reader."""
         raw = row.line
         try:
-            document = _WHOLE_ROW.decode(raw)
+            document = WHOLE_ROW.decode(raw)
             sets = draft.attributes or {}
             if b"\n" in raw:
                 fault = "expected a row without line feeds, got one inside"
