@@ -216,7 +216,9 @@ def _are_numbers(annotation: Any, values: Sequence[Any]) -> bool:
 
 
 def _fault(step: Step, texts: list[Any], values: Sequence[Any], numbered: Sequence[Numbered]) -> str | None:
-    """Return the fault of values with a wrong type, or spans outside of the text; None without one.
+    """Return the fault of values with a wrong type; None without one.
+
+    Spans outside of the text are one.
 
     Args:
         step: Step with the tagger.
