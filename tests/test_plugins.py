@@ -156,3 +156,54 @@ except OSError as error:
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.stdout == "Too many open files\n", ran.stderr
+
+
+BROKEN = '''
+from collections.abc import Sequence
+from toolkit import Document, Reader, Stage, Tagger
+
+class Unsure(Tagger):
+    """A value of an unknown type."""
+    def tag(self, document: Document) -> "Nothing":
+        return 1
+
+class Unable(Tagger):
+    """A number."""
+    def check(self) -> None:
+        raise ValueError("no model")
+    def tag(self, document: Document) -> int:
+        return 1
+
+class Idle(Stage):
+    """A number."""
+    def check(self) -> None:
+        raise FileNotFoundError(2, "No such file", "m.bin")
+    def make(self, documents: Sequence[Document]) -> Sequence[int]:
+        return [1 for _ in documents]
+
+class Shut(Reader):
+    """Nothing."""
+    def check(self) -> None:
+        raise ValueError("no licence")
+'''
+
+
+@pytest.mark.parametrize(
+    ("command", "section", "message"),
+    [
+        ("tag", "tag: {own-0: 'own.py:Unsure'}", "Unsure failed: NameError: name 'Nothing' is not defined"),
+        ("tag", "tag: {own-0: 'own.py:Unable'}", "c.yaml:2: tagger own.py:Unable: Unable failed: ValueError: no model"),
+        ("make", "make: {own-0: {stage: 'own.py:Idle'}}", "c.yaml:2: make.own-0: Idle failed: FileNotFoundError"),
+        ("ingest", "ingest: [{format: 'own.py:Shut', from: c.yaml, source: s}]", "Shut failed: ValueError: no licence"),
+    ],
+)
+def test_what_a_plugin_raises_before_the_work_is_an_error_of_the_configuration(
+    command: str, section: str, message: str, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(BROKEN, encoding="utf-8")
+    (tmp_path / "c.yaml").write_text(f"dataset: data\n{section}\n", encoding="utf-8")
+    (tmp_path / "data/documents").mkdir(parents=True)
+    (tmp_path / "data/documents/a.jsonl").write_text('{"id":"a","text":"a","source":"s"}\n', encoding="utf-8")
+    ran = run(command, "-c", "c.yaml", "executor={type: in_process}", "--quiet")
+    assert (ran.code, message in ran.err, "Traceback" in ran.err) == (2, True, False), ran.err

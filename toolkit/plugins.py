@@ -18,13 +18,14 @@ import pkgutil
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from toolkit.errors import ConfigError, UnknownPlugin, choices, did_you_mean, where_looked
+from toolkit.errors import ConfigError, ToolkitError, UnknownPlugin, choices, did_you_mean, where_looked
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -108,6 +109,18 @@ class Kind(msgspec.Struct, Generic[T], frozen=True):
                 f"{reference}: expected a class that extends {self.home}.{self.base.__name__}, got {value!r}"
             )
         return value
+
+
+@contextmanager
+def errors_of(plugin: object) -> Iterator[None]:
+    """Raise ConfigError for an error in a plugin's code."""
+    try:
+        yield
+    except ToolkitError:
+        raise
+    except Exception as error:
+        name = getattr(plugin, "__qualname__", type(plugin).__name__)
+        raise ConfigError(f"{name} failed: {type(error).__name__}: {error}") from error
 
 
 class PythonFunction(NamedTuple):

@@ -16,6 +16,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.errors import ConfigError
 from toolkit.ingest import folders
 from toolkit.ingest.reader import READERS, Reader
+from toolkit.plugins import errors_of
 from toolkit.records import sets
 from toolkit.session import cached_last, current
 from toolkit.storage.json_files import json_digest
@@ -305,7 +306,7 @@ def _check_sets(places: Sequence[ConfigNode], entries: Sequence[Entry]) -> None:
 
 def _check(reader: Reader, place: ConfigNode) -> None:
     """Raise ConfigError, with its place, if a reader cannot run."""
-    with place.errors_at(keeps=True):
+    with place.errors_at(keeps=True), errors_of(reader):
         reader.check()
 
 

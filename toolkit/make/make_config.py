@@ -27,7 +27,7 @@ from toolkit.execution.executors import Report
 from toolkit.execution.grouped import ShardDone, ShardWork, Work, run_batch
 from toolkit.make.stage import STAGES, Stage, made_of_each
 from toolkit.mix.join import RAW_ATTRIBUTES, JoinedShard, Joiner, JointBlock, inputs_of, joint_blocks
-from toolkit.plugins import default_name
+from toolkit.plugins import default_name, errors_of
 from toolkit.records import sets
 from toolkit.records.set_declaration import digest_of
 from toolkit.records.sets import ShardAttributes
@@ -192,7 +192,8 @@ def schema_of(
     stage = entry.stage()
     try:
         if checks:
-            stage.check()
+            with errors_of(stage):
+                stage.check()
         results = tagger.settings(stage, recorded_reference(entry.reference), entry.key)
     except ConfigError as error:
         raise type(error)(f"{entry.place}: {error}") from None

@@ -7,7 +7,7 @@ import msgspec
 
 from toolkit.config.settings import FROZEN
 from toolkit.data.documents import Document
-from toolkit.plugins import Kind
+from toolkit.plugins import Kind, errors_of
 
 
 class Stage(msgspec.Struct, dict=True, **FROZEN):
@@ -63,7 +63,8 @@ class Stage(msgspec.Struct, dict=True, **FROZEN):
 
 def result_of(function: Callable[..., Any]) -> Any:
     """Return the annotation of a function's result; None if it declares nothing."""
-    return get_type_hints(function, include_extras=True).get("return")
+    with errors_of(function):
+        return get_type_hints(function, include_extras=True).get("return")
 
 
 def made_of_each(stage: type[Stage]) -> Any:

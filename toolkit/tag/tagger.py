@@ -16,7 +16,7 @@ from toolkit.data import schema
 from toolkit.data.document_fields import ROOTS, MetadataField
 from toolkit.data.documents import Document, is_reference
 from toolkit.errors import ConfigError, ToolkitError
-from toolkit.plugins import Kind
+from toolkit.plugins import Kind, errors_of
 from toolkit.storage import models, store_of
 
 
@@ -168,9 +168,10 @@ def value_annotation(tagger: type[Tagger]) -> Any:
 
     Without ``tag`` it is that of an element of ``tag_batch``'s.
     """
-    if tagger.tag is not Tagger.tag:
-        return get_type_hints(tagger.tag, include_extras=True).get("return")
-    return next(iter(get_args(get_type_hints(tagger.tag_batch, include_extras=True).get("return"))), None)
+    with errors_of(tagger):  # a name may be unknown in it
+        if tagger.tag is not Tagger.tag:
+            return get_type_hints(tagger.tag, include_extras=True).get("return")
+        return next(iter(get_args(get_type_hints(tagger.tag_batch, include_extras=True).get("return"))), None)
 
 
 @functools.cache
@@ -184,7 +185,8 @@ def markers(tagger: type[msgspec.Struct], name: str) -> dict[str, Any]:
 
 @functools.cache
 def _marked(tagger: type[msgspec.Struct]) -> list[tuple[str, msgspec.Meta]]:
-    hints = get_type_hints(tagger, include_extras=True)  # which takes its time
+    with errors_of(tagger):
+        hints = get_type_hints(tagger, include_extras=True)  # which takes its time
     return [(option, meta) for option in hints for meta in _metas(hints[option]) if isinstance(meta, msgspec.Meta)]
 
 
@@ -263,7 +265,8 @@ def check_models(tagger: Tagger) -> None:
     for option, check in markers(type(tagger), "check").items():
         if (model := getattr(tagger, option)) is not None:
             check(model)
-    tagger.check()
+    with errors_of(tagger):
+        tagger.check()
 
 
 def model_names(tagger: msgspec.Struct) -> dict[str, str]:
