@@ -78,6 +78,7 @@ def refused(text: str, type_: Any = Outer, **options: Any) -> str:
         ("~", None),
         ("null", None),
         ("1 GB", "1 GB"),
+        (r'"\ud83d\ude00"', "😀"),
         ("lid.176.ftz", "lid.176.ftz"),
     ],
 )
@@ -101,6 +102,13 @@ def test_a_key_given_twice_is_an_error_at_its_second_line() -> None:
 def test_what_is_not_yaml_is_an_error_with_its_line(text: str, line: int) -> None:
     with pytest.raises(ConfigError, match=rf"^c\.yaml:{line}: expected YAML, got: "):
         parse(text, "c.yaml")
+
+
+@pytest.mark.parametrize("text", [r'b: "\ud83d"', r'b: ["x\ude00\ud83d"]', r'"\udfff": 1', "b: '${NOT_UTF8}'"])
+def test_half_of_a_surrogate_pair_is_no_character(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOT_UTF8", "\udcff")
+    with pytest.raises(ConfigError, match=r"^c\.yaml:2: .*: expected characters, got half of a surrogate pair in '"):
+        parse(f"a:\n  - {{{text}}}", "c.yaml")
 
 
 def test_an_empty_or_missing_file_is_an_error(tmp_path: Any) -> None:
@@ -139,6 +147,7 @@ def test_settings_are_typed() -> None:
         ("inner: {}", "c.yaml:1: expected the option 'name', which is missing"),
         ("name: 3", "c.yaml:1: name: expected a text, got 3; write it in quotes"),
         ("name: 23.10", "c.yaml:1: name: expected a text, got 23.1; write it in quotes"),
+        ("name: .inf", "c.yaml:1: name: expected a text, got inf; write it in quotes"),
         ("name: true", "c.yaml:1: name: expected a text, got true"),
         (
             "name: a\ninner:\n  min_chars: -1",

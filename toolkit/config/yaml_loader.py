@@ -144,8 +144,17 @@ def _build(loader: Any, node: yaml.Node, path: Path, source: ConfigNode, around:
     return _text(value, path, source) if isinstance(value, str) else value
 
 
+def _characters(text: str, path: Path, source: ConfigNode) -> str:
+    r"""Return a text with surrogate pairs joined, as JSON may have them: `"\ud83d\ude00"`."""
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise source.error(path, f"expected characters, got half of a surrogate pair in {text!a}") from None
+
+
 def _text(text: str, path: Path, source: ConfigNode) -> str:
     """Return a text as settings have it: of ``recipe:…`` the path, and no secrets of addresses."""
+    text = _characters(text, path, source)
     keys = (*source.inside, *path)
     if recipes.is_reference(text) and keys[:1] != ("about",) and keys[-1:] not in {(key,) for key in TEXTS}:
         with source.errors_at(*path):
@@ -169,7 +178,7 @@ def _build_mapping(
     loader.flatten_mapping(node)  # merged keys (<<) come first, so that those written here override them
     result: dict[str, Any] = {}
     for key_node, value_node in node.value:
-        key = str(key_node.value)
+        key = _characters(str(key_node.value), path, source)
         result[key] = _build(loader, value_node, (*path, key), source, around)
         source.lines[(*path, key)] = key_node.start_mark.line + 1
     return result

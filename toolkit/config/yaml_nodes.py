@@ -77,7 +77,7 @@ def explain(text: str, path: Path, value: Any, type_: Any, subject: str) -> str:
 
 def _format(value: Any) -> str:
     """Return a value as YAML may have it."""
-    return "a mapping" if isinstance(value, dict) else repr(value) if isinstance(value, str) else short(value)
+    return "a mapping" if isinstance(value, dict) else repr(value) if isinstance(value, str | float) else short(value)
 
 
 def _fields_at(type_: Any, path: Path) -> list[str]:
