@@ -465,6 +465,25 @@ def test_bad_jsonl_lines_are_errors_or_skipped_and_kept_aside(project: Project) 
         assert (base64.b64decode(bad["base64"]), bad["number"]) == (line, 2)
 
 
+@pytest.mark.parametrize(
+    ("format", "suffix", "line"), [("jsonl", "jsonl", 2), ("dolma", "jsonl", 2), ("csv", "csv", 3)]
+)
+def test_a_source_with_a_nul_byte_is_a_bad_item(format: str, suffix: str, line: int, project: Project) -> None:
+    rows = [document("1", "a", "s"), document("2", "b", "s\0t"), document("3", "c", "s")]
+    path = project.root / "in" / f"a.{suffix}"
+    write_rows(path, rows)
+    if format == "csv":
+        path.write_text("".join(f"{','.join(row)}\n" for row in [rows[0], *map(dict.values, rows)]))
+    fields = {} if format == "dolma" else {"fields": {"source": "source"}}
+    entry = {"format": format, "from": [str(path)], "source": "j", **fields}
+    project.ingest(entry).fails(1, f"{path}:{line}: expected a source without NUL bytes")
+    project.config["ingest"] = [entry | {"on_error": "skip", "max_rejected": 1}]
+    assert project.ok("ingest", "--json").json["counts"] == {"documents": 2, "rejected.wrong type": 1}
+    assert [row["id"] for row in project.shard("j/a.jsonl.gz")] == ["1", "3"]
+    (bad,) = rejects(project, "j/a")
+    assert json.loads(base64.b64decode(bad["base64"])) == rows[1]
+
+
 def test_ids_from_content_do_not_depend_on_the_place(project: Project) -> None:
     for name in ("a", "b"):
         write_rows(

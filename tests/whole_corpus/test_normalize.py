@@ -189,4 +189,4 @@ def test_other_documents_than_those_that_were_indexed_are_refused(tmp_path: Path
 def test_a_source_with_a_nul_byte_is_refused(tmp_path: Path, run: Run) -> None:
     project = Project(tmp_path, run, {"dataset": str(tmp_path / "data"), "tag": {"length-0": "length"}})
     write_rows(project.documents / "a.jsonl", [document("c", "", "a\0b"), document("b\0c", "", "a")])
-    project("tag").fails(1, "expected a source without NUL bytes")
+    project("tag").fails(1, f"{project.documents / 'a.jsonl'}:1: expected a source without NUL bytes")

@@ -180,6 +180,8 @@ INLINE_KEYS = 10_000
 
 _INLINE = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
+NUL_IN_SOURCE = "expected a source without NUL bytes, got {!r}; name it otherwise"
+
 Entry = tuple[int, int, int, tuple[str, ...] | None, tuple[str, ...]]
 """Of a row: its hash, the code points and UTF-8 bytes of its text, the keys of its own attributes, None without any;
 and the paths of its fields."""
@@ -215,7 +217,7 @@ def entry(
         DataError: If the source has a NUL byte.
     """
     if "\0" in source:  # two documents would have one hash: see `row_hash`
-        raise DataError(f"expected a source without NUL bytes, got {source!r}; name it otherwise", id=id)
+        raise DataError(NUL_IN_SOURCE.format(source), id=id)
     return row_hash(source, id), chars, size, keys, paths_in(fields)
 
 

@@ -745,7 +745,10 @@ class _Joining:
         ]
         for row, line in rows:
             if self._job.indexes:
-                entries.append((row_index.entry_of(row, line), len(line)))
+                try:
+                    entries.append((row_index.entry_of(row, line), len(line)))
+                except DataError as error:
+                    raise DataError(error.message, path=self.path, line=rows.number, id=row.id) from None
             document = to_document(row, rows, line)
             for other in set_blocks:
                 other.give(document, rows.number)

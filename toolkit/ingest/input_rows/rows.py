@@ -22,6 +22,7 @@ from typing import IO, Any, NamedTuple, TypeVar, cast
 import msgspec
 import xxhash
 
+from toolkit.data import row_index
 from toolkit.data.dataset import GappedRow, IndexRow
 from toolkit.data.document_fields import DOT, METADATA, MOST_FIELDS, OwnTypes, RowCheck
 from toolkit.data.documents import (
@@ -314,6 +315,8 @@ class InputRows:
             from toolkit.text.json_strings import encoded
 
             ids, sources = self._ids(batch), self._sources(batch)
+            if any("\0" in name for name in {*sources} if name):
+                return None
             sieved = None
             if source.sieve and common.null_text != "skip" and _EXPANDED * batch.size < source.max_bytes:
                 sieved = source.sieve(batch.number, {**columns, "id": ids, "source": sources})
@@ -399,6 +402,10 @@ class InputRows:
                 raw = draft.raw or draft.text.encode(errors="replace")
                 message = explain_bad_row(raw, error) if raw else str(error)
                 source.bad(fault_of(raw or b"{", error), message, raw, draft.number, draft.id)
+                continue
+            if "\0" in row.source:
+                message = row_index.NUL_IN_SOURCE.format(row.source)
+                source.bad("wrong type", message, draft.raw or row.line, draft.number, row.id)
                 continue
             if self._check:
                 try:
