@@ -322,10 +322,13 @@ def plan(
             else:
                 small.setdefault(row.entry, []).append((shard, row.files[0]))
 
-    singles = PackedRows(PlannedRow, large())
-    packs = [PlannedRow(number, *pack) for number, files in small.items() for pack in _packs(entry_list[number], files)]
+    rows: Iterable[PlannedRow] = large()
+    if any(entry.pack for entry in entry_list):
+        singles = PackedRows(PlannedRow, rows)  # after which all small ones are known
+        packs = [PlannedRow(i, *pack) for i, files in small.items() for pack in _packs(entry_list[i], files)]
+        rows = heapq.merge(singles, sorted(packs, key=_SHARD_OF), key=_SHARD_OF)
     planned, before = PlannedInputs(), ""
-    for number, together, shard in heapq.merge(singles, sorted(packs, key=_SHARD_OF), key=_SHARD_OF):
+    for number, together, shard in rows:
         if shard == before:
             raise _same_shard_error(planned[-1].path, together[0].path, shard)
         before = shard

@@ -4,7 +4,7 @@ import heapq
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Generic, TypeVar, overload
 
 import msgspec
@@ -16,7 +16,7 @@ T = TypeVar("T")
 PACKED = 512
 """Rows that are packed together."""
 
-SORTED = 64 * PACKED
+SORTED = 16 * PACKED
 """Rows that are sorted together."""
 
 
@@ -64,6 +64,8 @@ def sort_packed(type_: type[T], rows: Iterable[T], key: Callable[[T], str]) -> I
     """Yield rows in order, equal ones in the given order; few of them are unpacked at a time."""
     rest = iter(rows)
     runs = [PackedRows(type_, run) for run in iter(lambda: sorted(islice(rest, SORTED), key=key), [])]
+    if all(key(run[-1]) <= key(following[0]) for run, following in pairwise(runs)):  # as most listings are
+        return chain.from_iterable(runs)
     return heapq.merge(*runs, key=key)
 
 
