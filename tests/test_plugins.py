@@ -160,7 +160,14 @@ except OSError as error:
 
 BROKEN = '''
 from collections.abc import Sequence
-from toolkit import Document, Reader, Stage, Tagger
+from toolkit import Document, Reader, Stage, Tagger, Writer
+
+class Listed(Writer):
+    """Nothing."""
+    def wants(self):
+        return ["language"]
+    def encode(self, document, attributes):
+        return b""
 
 class Unsure(Tagger):
     """A value of an unknown type."""
@@ -195,6 +202,11 @@ class Shut(Reader):
         ("tag", "tag: {own-0: 'own.py:Unable'}", "c.yaml:2: tagger own.py:Unable: Unable failed: ValueError: no model"),
         ("make", "make: {own-0: {stage: 'own.py:Idle'}}", "c.yaml:2: make.own-0: Idle failed: FileNotFoundError"),
         ("ingest", "ingest: [{format: 'own.py:Shut', from: c.yaml, source: s}]", "Shut failed: ValueError: no licence"),
+        (
+            "mix",
+            "mix: {output: {format: 'own.py:Listed', path: out}}",
+            "c.yaml:2: mix.output: Listed failed: Type",
+        ),
     ],
 )
 def test_what_a_plugin_raises_before_the_work_is_an_error_of_the_configuration(

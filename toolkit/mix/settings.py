@@ -23,6 +23,7 @@ from toolkit.mix.budget import BudgetSettings, read_budget
 from toolkit.mix.join import Joined, JoinedDataset, read_joined
 from toolkit.mix.shuffle import HEAD, Shuffle
 from toolkit.mix.writer import Writer, check_label, find_writer, part_name
+from toolkit.plugins import errors_of
 from toolkit.records import takedown
 from toolkit.rules import rules_yaml
 from toolkit.rules.expressions import is_name
@@ -476,7 +477,9 @@ def _output(place: ConfigNode) -> tuple[OutputSettings, dict[str, Any]]:
         class_ = find_writer(output.format, "format")
     config.refuse_unknown(place, class_, OF_OUTPUT, f"format {output.format}")
     writer = config.convert(options, class_, f"format {output.format}")
-    _check_one_label(place, writer.label())
+    with place.errors_at(), errors_of(writer):
+        label, _ = writer.label(), {**writer.wants()}
+    _check_one_label(place, label)
     if "compression" in common.value and not class_.CONCATENATES:
         raise place.error(
             ("compression",),

@@ -393,8 +393,7 @@ class InputRows:
                     if trimmed != draft.text:
                         draft.text, draft.raw, draft.utf8 = trimmed, _with(draft.raw, text=trimmed), None
                 row = self._row(draft)
-                if self._attributes:
-                    self._check_row(draft, row, self._attributes)
+                self._check_row(draft, row)
                 if self._takedown and self._takedown.find(_document_of(row, draft.text)):
                     counts["takedown"] += 1
                     row = self._cleared(draft, row)
@@ -433,8 +432,10 @@ class InputRows:
         message = f"expected a Draft with texts of the format {type(self._reader).__name__}, got {got}"
         raise DataError(message, path=self._source.path, line=number)
 
-    def _check_row(self, draft: Draft, row: OutputRow, attributes: "msgspec.json.Decoder[Any]") -> None:
+    def _check_row(self, draft: Draft, row: OutputRow) -> None:
         """Raise DataError for an invalid row or attributes of an external reader."""
+        if self._attributes is None:
+            return
         raw = row.line
         try:
             document = WHOLE_ROW.decode(raw)
@@ -447,7 +448,7 @@ class InputRows:
                 fault = f"expected attributes of the sets of `attribute_sets`, got {min(unknown)}"
             else:
                 for values in sets.values():
-                    attributes.decode(raw := ENCODER.encode(values))
+                    self._attributes.decode(raw := ENCODER.encode(values))
                 return
         except BAD_ROW as error:
             fault = explain_bad_row(raw, error)
