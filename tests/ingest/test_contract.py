@@ -166,7 +166,10 @@ class Given(Reader):
         (Draft(text="one", number=7, metadata=msgspec.Raw(b'{"a":\n1}')), "expected a row without line feeds"),
         (Draft(text="one", number=7, extra={"text": "two"}), "expected the id, text and source of the Draft"),
         (Draft(text="one", number=7, id="1", raw=b'{"id":"1"}'), "format Given: expected field text"),
-        (Draft(text="one", number=7, attributes={"other": {}}), "sets of `attribute_sets`, got other"),
+        (
+            Draft(text="one", number=7, attributes={"rated-0": {"stars": msgspec.Raw(b"1")}, "other": {}}),
+            "alone, got also other",
+        ),
         (
             Draft(text="one", number=7, attributes={"rated-0": {"stars": msgspec.Raw(b'"five"')}}),
             "format Given: expected a whole number, got a text - at $.stars",

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import ROOT, Run
 from tests.test_docs import _blocks
-from toolkit.config import settings
+from toolkit.config import settings, yaml_loader
 from toolkit.interop.dolma import is_dolma
 from toolkit.validate.yaml_schema import whole
 
@@ -149,7 +149,7 @@ BAD = {
 
 @pytest.mark.parametrize("text", GOOD)
 def test_it_takes_what_the_toolkit_takes(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "_substitute", lambda loader, value, path, source: value)  # as an editor sees it
+    monkeypatch.setattr(yaml_loader, "_substitute", lambda loader, value, path, source: value)  # as an editor sees it
     assert faults(settings.parse(text).value) == []
 
 

@@ -60,7 +60,7 @@ EDGES: list[dict[str, Any]] = [
     {"number": -(2**63), "score": 1e22, "text": "", "maybe": "", "flag": False, "spans": [], "by_name": {},
      "counts": {}, "free": None, "holes": [], "inner": None},
     {"number": 2**53 + 1, "score": -0.0, "text": "=1+1", "maybe": '"quoted", \\ and\nlines', "flag": True,
-     "spans": [[7, 9, 0.0]], "by_name": {"ü": []}, "counts": {"n": -(2**63)}, "free": 12.5,
+     "spans": [[4, 6, 0.0]], "by_name": {"ü": []}, "counts": {"n": -(2**63)}, "free": 12.5,
      "holes": [0.30000001192092896],
      "inner": {"spans": [], "label": None}},
 ]  # fmt: skip

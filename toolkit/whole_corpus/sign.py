@@ -41,6 +41,7 @@ from toolkit.storage.freshness import State, state
 from toolkit.storage.outputs import RowOutput
 from toolkit.storage.paths import join, list_files, listing_cache, remove, stat
 from toolkit.storage.reading import Lines, version_read
+from toolkit.storage.record_log import Group
 from toolkit.text.batch import Batch
 from toolkit.text.editing import Edit
 from toolkit.text.json_strings import DecodedTexts, decoded, documents_in
@@ -270,13 +271,14 @@ class Signing:
     Args:
         work: the shard and entries.
         todo: the sets whose signatures are made.
+        group: Group with which their records become durable; without one they are at once.
     """
 
-    def __init__(self, work: ShardToSign, todo: Sequence[str]) -> None:
+    def __init__(self, work: ShardToSign, todo: Sequence[str], group: Group | None = None) -> None:
         self.whole = _joined(work, todo)
         self._shard = work.shard
         self._todo = [entry for entry in work.entries if entry.set in todo]
-        self._log = record_logs.of(work.dataset)
+        self._log, self._group = record_logs.of(work.dataset), group
 
     def __enter__(self) -> Self:
         self._log.forget(signature_records.place_of(entry.set, self._shard) for entry in self._todo)
@@ -352,7 +354,11 @@ class Signing:
                 details=details,
             )
             records[signature_records.place_of(entry.entry.set, self._shard)] = msgspec.json.encode(record)
-        self._log.save(records)
+        if self._group is None:
+            self._log.save(records)
+            return
+        for place, encoded in records.items():
+            self._group.save(place, encoded, self._log)
 
 
 class _EntrySigning:

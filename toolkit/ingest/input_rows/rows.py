@@ -439,16 +439,16 @@ class InputRows:
         raw = row.line
         try:
             document = WHOLE_ROW.decode(raw)
-            sets = draft.attributes or {}
+            sets, declared = draft.attributes or {}, {*self._reader.attribute_sets()}
             if b"\n" in raw:
                 fault = "expected a row without line feeds, got one inside"
             elif (document.id, document.text, document.source) != (row.id, draft.text, row.source):
                 fault = "expected the id, text and source of the Draft in its `raw` and `extra`, got others"
-            elif unknown := sets.keys() - {*self._reader.attribute_sets()}:
-                fault = f"expected attributes of the sets of `attribute_sets`, got {min(unknown)}"
+            elif declared <= sets.keys() and (unknown := sets.keys() - declared):
+                fault = f"expected attributes of `attribute_sets` alone, got also {min(unknown)}"
             else:
-                for values in sets.values():
-                    self._attributes.decode(raw := ENCODER.encode(values))
+                for name in declared & sets.keys():
+                    self._attributes.decode(raw := ENCODER.encode(sets[name]))
                 return
         except BAD_ROW as error:
             fault = explain_bad_row(raw, error)
