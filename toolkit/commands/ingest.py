@@ -235,8 +235,8 @@ class IngestResult(CommandResult, kw_only=True):
         inputs, packs: Number of inputs, and of packs of them.
         done, skipped: Number of inputs that are ingested, and of those among them that were before.
         failed: Messages of inputs that failed.
-        gone: Inputs of earlier runs that are not among these, by path: the names that `clean --forget` takes. Their
-            documents stay.
+        gone: Inputs of earlier runs that are not among these; their documents stay.
+        gone_names: Names of these that `clean --forget` takes, by path.
         lost: Inputs of packs, and packs of selected pages, that are not there any more; their documents have gone.
         rejected: Entries of which too much was rejected.
         counts: Number of documents, and of items that were left out, by reason.
@@ -249,7 +249,8 @@ class IngestResult(CommandResult, kw_only=True):
     done: int = 0
     skipped: int = 0
     failed: list[str] = []
-    gone: dict[str, str] = {}
+    gone: list[str] = []
+    gone_names: dict[str, str] = {}
     lost: list[str] = []
     rejected: list[Verdict] = []
     counts: dict[str, int] = {}
@@ -367,7 +368,8 @@ def run(
         done=summary.done,
         skipped=summary.skipped,
         failed=failed,
-        gone={path: former[path] for path in missing},
+        gone=missing,
+        gone_names={path: former[path] for path in missing},
         lost=lost,
         rejected=refused,
         counts=dict(sorted(counts.items())),
