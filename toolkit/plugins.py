@@ -116,9 +116,11 @@ def errors_of(plugin: object) -> Iterator[None]:
     """Raise ConfigError for an error in a plugin's code."""
     try:
         yield
-    except ToolkitError:
+    except (ToolkitError, MemoryError):
         raise
     except Exception as error:
+        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):  # a full disk, say
+            raise
         name = getattr(plugin, "__qualname__", type(plugin).__name__)
         raise ConfigError(f"{name} failed: {type(error).__name__}: {error}") from error
 

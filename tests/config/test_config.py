@@ -96,6 +96,11 @@ def test_a_key_given_twice_is_an_error_at_its_second_line() -> None:
         parse("tag:\n  a-0: noise\n  b-0: noise\n  a-0: line_shape\n", "c.yaml")
 
 
+def test_a_key_that_is_given_again_as_a_surrogate_pair_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="expected each key once, got it twice"):
+        parse('{"\\ud83d\\ude00": "a", "😀": "b"}', "c.yaml")
+
+
 @pytest.mark.parametrize(
     ("text", "line"), [("a: [1\nb: 2", 2), ("a: 1\n  b: 2", 2), ("a: !thing b", 1), ("a: 1\n---\nb: 2", 2)]
 )
@@ -107,7 +112,7 @@ def test_what_is_not_yaml_is_an_error_with_its_line(text: str, line: int) -> Non
 @pytest.mark.parametrize("text", [r'b: "\ud83d"', r'b: ["x\ude00\ud83d"]', r'"\udfff": 1', "b: '${NOT_UTF8}'"])
 def test_half_of_a_surrogate_pair_is_no_character(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOT_UTF8", "\udcff")
-    with pytest.raises(ConfigError, match=r"^c\.yaml:2: .*: expected characters, got half of a surrogate pair in '"):
+    with pytest.raises(ConfigError, match=r"^c\.yaml:2: .*: expected characters, got half of a surrogate pair"):
         parse(f"a:\n  - {{{text}}}", "c.yaml")
 
 

@@ -165,10 +165,14 @@ class Given(Reader):
         (Draft(text="one", number=7, metadata=msgspec.Raw(b"{oops")), "format Given: expected a JSON object"),
         (Draft(text="one", number=7, metadata=msgspec.Raw(b'{"a":\n1}')), "expected a row without line feeds"),
         (Draft(text="one", number=7, extra={"text": "two"}), "expected the id, text and source of the Draft"),
-        (Draft(text="one", number=7, id="1", raw=b'{"id":"1"}'), "format Given: expected field text"),
+        (Draft(text="one", number=7, id="1", raw=b'{"id":"1"}'), "expected field text, got an object without it"),
         (
             Draft(text="one", number=7, attributes={"rated-0": {"stars": msgspec.Raw(b"1")}, "other": {}}),
             "alone, got also other",
+        ),
+        (
+            Draft(text="one", number=7, attributes={"rated-0": {"stars": msgspec.Raw(b"\n5")}}),
+            "expected attributes without line feeds",
         ),
         (
             Draft(text="one", number=7, attributes={"rated-0": {"stars": msgspec.Raw(b'"five"')}}),

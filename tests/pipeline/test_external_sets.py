@@ -16,6 +16,7 @@ from toolkit.data import schema
 from toolkit.data.alignment import attribute_lines
 from toolkit.data.dataset import open_dataset
 from toolkit.data.tables.from_arrow import entry
+from toolkit.storage import store_of
 from toolkit.storage.outputs import write_file
 from toolkit.storage.paths import remove
 
@@ -167,3 +168,15 @@ def test_a_shard_without_its_file_is_not_what_tag_makes(project: Project) -> Non
     with pytest.raises(toolkit.Failed, match="another program made the set") as failed:
         toolkit.mix(project.yaml)
     assert failed.value.failures == ran.json["failed"]
+
+
+@pytest.mark.parametrize("form", ["dolma"], indirect=True)
+def test_a_look_at_a_set_that_cannot_be_read_is_no_result(project: Project) -> None:
+    """Where findings are a result, too."""
+    project.config["tag"] = {"q-0": {"tagger": "noise", "when": "p < 3"}}
+    for name in PATHS:
+        path = f"{project.config['dataset']}/attributes/ext-0/{name}"
+        write_file(path, store_of(path).read(path)[:-20])
+    for look in (toolkit.validate, toolkit.status):
+        with pytest.raises(toolkit.Failed, match="expected whole compressed data"):
+            look(project.yaml)

@@ -13,6 +13,7 @@ import pytest
 from tests.marks import slow
 from tests.pipeline.conftest import Project, document, read_rows, strays, tree, write_rows
 from toolkit.config.settings import ConfigNode
+from toolkit.data import record_logs
 from toolkit.data.dataset import open_dataset
 from toolkit.ingest import ingest_config, inputs
 from toolkit.ingest.plan import listed_stats, plan
@@ -772,3 +773,17 @@ def test_half_of_a_surrogate_pair_is_called_so(project: Project, text: str) -> N
     assert "several lines" not in ran.err
     path = write_rows(project.root / "a.jsonl", [rb'{"text": "\\ud800"}', rb'{"text": "\ud83d\ude00"}'])
     assert project.ingest({"format": "jsonl", "from": [str(path)], "source": "s"}).code == 0
+
+
+@pytest.mark.parametrize("field", ["content", "seconds", "sha256"])
+def test_an_input_whose_record_lacks_something_is_made_again(project: Project, field: str) -> None:
+    project.ingest(wet(write_wet(project, INFO, record(1))))
+    log = record_logs.inputs_of(open_dataset(str(project.data), None, None))
+    ((key, encoded),) = log.items(record_logs.INGEST)
+    damaged = json.loads(encoded)
+    for item in (damaged, *damaged["shards"].values()):
+        item.pop(field, None)
+    log.save({(record_logs.INGEST, key): json.dumps(damaged).encode()})
+    ran = project("ingest", "--json")
+    assert (ran.json["done"], ran.json["skipped"]) == (1, 0), ran.err
+    assert project("ingest", "--json").json["skipped"] == 1

@@ -213,6 +213,10 @@ def test_clean_looks_at_the_new_documents_too(project: Project) -> None:
         ("(1 / 0 for each in documents)", "ZeroDivisionError: division by zero (document 'a')"),
         ("[Document(None, id='x', source='s')]", "document 'x' cannot be a row: expected a text, got null - at $.text"),
         ("[Document('x', id=5, source='s')]", "document 5 cannot be a row: expected a text, got a whole number"),
+        (
+            "[Document(d.text + '!', id=d.id, source='s', row=d.row) for d in documents]",
+            "in its row, in one line; got others",
+        ),
         ("[Document('x', id='x', source='s', metadata=[1])]", "expected an object or null, got a list - at $.metadata"),
     ],
 )

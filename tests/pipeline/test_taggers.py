@@ -472,13 +472,16 @@ def test_a_tagger_that_calls_exit_fails_its_shard(executor: str, project: Projec
     assert project.values("leaving-0", "b.jsonl.gz") == [{"leaving": 1}]
 
 
-def test_a_batch_that_is_no_list_is_an_error_of_the_tagger(project: Project) -> None:
+@pytest.mark.parametrize(
+    ("values", "got"), [("map(self.tag, batch)", "map"), ("{1}", "set"), ("{0: 1}", "dict"), ("'1'", "str")]
+)
+def test_a_batch_that_is_no_list_is_an_error_of_the_tagger(project: Project, values: str, got: str) -> None:
     (project.root / "lazy.py").write_text(
         "from toolkit import Document, Tagger\n"
         "class Lazy(Tagger):\n"
         "    def tag(self, document: Document) -> int:\n        return 1\n"
-        "    def tag_batch(self, batch):\n        return map(self.tag, batch)\n"
+        f"    def tag_batch(self, batch):\n        return {values}\n"
     )
     write_rows(project.documents / "a.jsonl.gz", [document("1", "one")])
     project.config["tag"] = {"lazy-0": {"tagger": f"{project.root}/lazy.py:Lazy"}}
-    project("tag").fails(1, "a.jsonl.gz: tagger lazy: expected 1 values of tag_batch, got map; return a list")
+    project("tag").fails(1, f"a.jsonl.gz: tagger lazy: expected 1 values of tag_batch, got {got}; return a list")

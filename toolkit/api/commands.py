@@ -57,7 +57,7 @@ def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]],
         @functools.wraps(function)
         def call(*positional: P.args, **named: P.kwargs) -> R:
             from toolkit import command_options
-            from toolkit.command_options import CommandResult, fill_absent
+            from toolkit.command_options import CommandResult, FailedResult, fill_absent
             from toolkit.execution.executors import gc_unfrozen
             from toolkit.interrupts import interrupts_deferred
             from toolkit.stages.dispatch import run_command
@@ -79,7 +79,7 @@ def command(*, looks: bool = False, **fields: str) -> Callable[[Callable[P, R]],
                 result = outcome.data.for_python()
                 if isinstance(result, CommandResult):  # not the facts of a report, which have all their fields
                     fill_absent(result)
-                if outcome.exit_code and not looks:
+                if outcome.exit_code and (not looks or isinstance(result, FailedResult)):
                     raise Failed(outcome.failures or getattr(result, "findings", None) or [outcome.text], result)
             return cast("R", result)
 

@@ -149,7 +149,7 @@ def _characters(text: str, path: Path, source: ConfigNode) -> str:
     try:
         return text.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
-        raise source.error(path, f"expected characters, got half of a surrogate pair in {text!a}") from None
+        raise source.error(path, "expected characters, got half of a surrogate pair") from None
 
 
 def _text(text: str, path: Path, source: ConfigNode) -> str:
@@ -170,7 +170,7 @@ def _build_mapping(
         if not isinstance(key_node, yaml.ScalarNode):
             place = f"{source.name}:{key_node.start_mark.line + 1}"
             raise ConfigError(f"{place}: expected a word for a key, got a list or a mapping")
-        key = str(key_node.value)
+        key = _characters(str(key_node.value), path, source)
         if key in keys:
             source.lines[(*path, key)] = key_node.start_mark.line + 1
             raise source.error((*path, key), "expected each key once, got it twice")

@@ -69,6 +69,14 @@ def spans_in(value: Any) -> list[Span]:
     return [span for item in value for span in spans_in(item)] if isinstance(value, list) else []
 
 
+def fault_of_spans(value: Any, chars: int) -> str:
+    """Return the fault of a span outside of so many code points; empty without one."""
+    for start, end, _ in spans_in(value):
+        if not 0 <= start <= end <= chars:
+            return f"expected spans of code points from 0 to {chars}, got [{start}, {end}]"
+    return ""
+
+
 class Prediction(msgspec.Struct, frozen=True, gc=False):
     """A label with its probability, float32 by nature; may exceed 1 by fastText's rounding.
 

@@ -7,6 +7,7 @@ import base64
 import codecs
 import io
 import itertools
+import operator
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -137,6 +138,8 @@ class DraftColumns(Sequence[Draft]):
                 raise ValueError(f"expected {len(self):,} values of {name}, one for each text, got {len(column):,}")
         if not 0 <= min(self.begins, default=0) <= max(self.ends, default=0) <= len(utf8):
             raise ValueError(f"expected offsets from 0 to {len(utf8):,}, got an end at {max(self.ends):,}")
+        if any(map(operator.gt, self.begins, self.ends)):
+            raise ValueError("expected texts that end behind their begin, got one that ends before it")
 
     def __len__(self) -> int:
         return len(self.begins)

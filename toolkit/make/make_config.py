@@ -466,10 +466,15 @@ class _RowMaker:
         row = {"id": document.id, "text": document.text, "source": document.source}
         try:
             line = document.row or _ENCODER.encode(row | ({"metadata": document.metadata} if document.metadata else {}))
-            WHOLE_ROW.decode(line)
+            written = WHOLE_ROW.decode(line)
         except (TypeError, ValueError, RecursionError) as error:
             fault = in_words(str(error))
             raise self._error(f"document {document.id!r:.200} cannot be a row: {fault}", documents) from None
+        if b"\n" in line or (written.id, written.text, written.source) != (document.id, document.text, document.source):
+            message = (
+                f"expected the id, text and source of document {document.id!r:.200} in its row, in one line; got others"
+            )
+            raise self._error(message, documents)
         if document.row:  # `with_text` keeps all other fields
             return line
         if has_no_number(msgspec.to_builtins(document.metadata)):

@@ -30,7 +30,7 @@ from toolkit.storage.record_log import RecordLog
 T = TypeVar("T")
 
 
-def has_rejected(record: "InputRecord | BriefInput") -> bool:
+def has_rejected(record: "InputRecord") -> bool:
     """Return True if items of an input were rejected."""
     return bool(record.rejects) or any(name.startswith("rejected.") for name in record.counts)
 
@@ -231,13 +231,11 @@ class BriefInput(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     is_plain: bool = False
 
 
-class _DecodedInput(BriefInput, frozen=True, gc=False):
-    """The fields of a record for a summary; settings and types are JSON."""
+class _DecodedInput(InputRecord, frozen=True, kw_only=True):
+    """A record with encoded settings and types, for a summary."""
 
-    settings: msgspec.Raw
-    types: msgspec.Raw = msgspec.Raw(b"null")
-    salvaged: list[str] = []
-    inputs: list[InputOfPack] = []
+    settings: msgspec.Raw  # type: ignore[assignment]
+    types: msgspec.Raw = msgspec.Raw(b"null")  # type: ignore[assignment]
 
 
 class InputExample(NamedTuple):
@@ -269,25 +267,21 @@ class InputsSummary:
         self.inputs = PackedMap(BriefInput, self._collected(dataset))
 
     def _collected(self, dataset: Dataset) -> Iterator[tuple[str, BriefInput]]:
-        for key, record in _scan(dataset, self._decoded):
+        for key, record in _scan(dataset, lambda encoded: decode(encoded, _DecodedInput)):
             if isinstance(record, str):
                 self.damaged.append(record)
                 continue
             self.items.add(record)
             self.salvaged += record.salvaged
             self.has_packs |= bool(record.inputs)
-            yield key, replace(record, types=None, salvaged=[], inputs=[])
-
-    def _decoded(self, encoded: bytes) -> _DecodedInput:
-        record = decode(encoded, _DecodedInput)
-        settings = bytes(record.settings), bytes(record.types)
-        if settings not in self._places:
-            types = msgspec.json.decode(settings[1], type=OwnTypes | None)
-            example = InputExample(record.input, decode(settings[0], dict[str, Any]), types)
-            self._places[settings] = len(self.examples)
-            self.examples.append(example)
-        is_plain = not (record.inputs or record.salvaged or has_rejected(record))
-        return replace(record, settings=self._places[settings], is_plain=is_plain)
+            settings = bytes(record.settings), bytes(record.types)
+            if settings not in self._places:
+                types = msgspec.json.decode(settings[1], type=OwnTypes | None)
+                self._places[settings] = len(self.examples)
+                self.examples.append(InputExample(record.input, decode(settings[0], dict[str, Any]), types))
+            is_plain = not (record.inputs or record.salvaged or has_rejected(record))
+            brief = msgspec.convert(record, BriefInput, from_attributes=True)
+            yield key, replace(brief, settings=self._places[settings], is_plain=is_plain)
 
 
 def summary(dataset: Dataset) -> InputsSummary:

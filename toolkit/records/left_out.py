@@ -22,7 +22,7 @@ from toolkit.data.dataset import Dataset
 from toolkit.data.documents import BAD_ROW
 from toolkit.data.urls import bare_url, has_scheme, url_of
 from toolkit.records import ingested
-from toolkit.records.ingested import BriefInput, InputRecord
+from toolkit.records.ingested import InputRecord
 from toolkit.storage.compression import compress_small
 from toolkit.storage.outputs import OptionalRows, OutputBatch
 from toolkit.storage.paths import exists, join, remove
@@ -294,7 +294,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     rejects: str = ""
 
 
-Judged = InputRecord | BriefInput | Tally
+Judged = InputRecord | Tally
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

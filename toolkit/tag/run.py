@@ -8,7 +8,7 @@ attributes/<other set>/X ──rows────┘  only for sets that are read 
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from functools import partial
 from itertools import chain
@@ -30,7 +30,7 @@ from toolkit.data.documents import (
     LateDocument,
     Rows,
     Span,
-    spans_in,
+    fault_of_spans,
     to_document,
 )
 from toolkit.data.schema import Type
@@ -155,7 +155,8 @@ def _run(step: Step, batch: Batch, numbered: Sequence[Numbered], path: str) -> S
         raise
     except Exception as error:
         raise _blame(step, numbered, path, error) from error
-    got = len(values) if isinstance(values, Sized) else f"{type(values).__name__}; return a list"
+    is_list = isinstance(values, Sequence) and not isinstance(values, str | bytes)
+    got = len(values) if is_list else f"{type(values).__name__}; return a list"
     if got != len(batch):
         raise DataError(f"tagger {step.key}: expected {len(batch)} values of tag_batch, got {got}", path=path)
     _check_values(step, values, numbered, path)
@@ -234,9 +235,8 @@ def _fault(step: Step, texts: list[Any], values: Sequence[Any], numbered: Sequen
         return "NaN and infinity are no numbers of JSON"
     if schema.has_spans(step.type) and not type(step.tagger).__module__.startswith("taggers."):  # tests show these
         for (document, _), value in zip(numbered, decoded, strict=True):
-            for start, end, _ in spans_in(value):
-                if not 0 <= start <= end <= document.chars:
-                    return f"expected spans of code points from 0 to {document.chars}, got [{start}, {end}]"
+            if fault := fault_of_spans(value, document.chars):
+                return fault
     return None
 
 

@@ -32,6 +32,7 @@ from toolkit.data.documents import (
     FreshDocument,
     explain_bad_row,
     fault_of,
+    fault_of_spans,
     joined_lines,
 )
 from toolkit.data.tables.from_arrow import listed
@@ -436,9 +437,10 @@ class InputRows:
         """Raise DataError for an invalid row or attributes of an external reader."""
         if self._attributes is None:
             return
-        raw = row.line
+        raw, fault, is_external = row.line, "", draft.raw is not None
         try:
             document = WHOLE_ROW.decode(raw)
+            is_external = False
             sets, declared = draft.attributes or {}, {*self._reader.attribute_sets()}
             if b"\n" in raw:
                 fault = "expected a row without line feeds, got one inside"
@@ -447,11 +449,16 @@ class InputRows:
             elif declared <= sets.keys() and (unknown := sets.keys() - declared):
                 fault = f"expected attributes of `attribute_sets` alone, got also {min(unknown)}"
             else:
-                for name in declared & sets.keys():
-                    self._attributes.decode(raw := ENCODER.encode(sets[name]))
-                return
+                for name in sorted(declared & sets.keys()):
+                    values = self._attributes.decode(raw := ENCODER.encode(sets[name]))
+                    fault = fault or fault_of_spans(values, row.chars)
+                    fault = "expected attributes without line feeds, got one inside" if b"\n" in raw else fault
         except BAD_ROW as error:
+            if is_external:  # a bad item, and no fault of the code
+                raise
             fault = explain_bad_row(raw, error)
+        if not fault:
+            return
         message = f"format {type(self._reader).__name__}: {fault}"
         raise DataError(message, path=self._source.path, line=draft.number, id=row.id)
 
