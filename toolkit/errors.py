@@ -40,7 +40,7 @@ class Failed(ToolkitError):
 
     Attributes:
         failures: Messages, one for each failure.
-        result: Result of what is done, as the call would have returned it.
+        result: Result of what is done, as the call would have returned it; with `failed` alone if a step ended it.
     """
 
     def __init__(self, failures: Iterable[str], result: Any = None) -> None:
