@@ -88,8 +88,8 @@ def children(of: int | None = None) -> set[int]:
     found = set()
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            parent = int(path.read_text().rpartition(")")[2].split()[1])
-            command = path.with_name("cmdline").read_text()
+            parent = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])
+            command = path.with_name("cmdline").read_text(errors="replace")
         except (FileNotFoundError, ProcessLookupError):
             continue
         if parent == (of or os.getpid()) and command and "resource_tracker" not in command:
