@@ -434,13 +434,16 @@ class InputRows:
         raise DataError(message, path=self._source.path, line=number)
 
     def _check_row(self, draft: Draft, row: OutputRow) -> None:
-        """Raise DataError for an invalid row or attributes of an external reader."""
+        """Raise DataError for an invalid row or attributes of an external reader.
+
+        What is no document in a row of the data, passed on as `raw`, is one of `BAD_ROW`: no fault of the reader's.
+        """
         if self._attributes is None:
             return
-        raw, fault, is_external = row.line, "", draft.raw is not None
+        raw, fault = row.line, ""
+        document = WHOLE_ROW.decode(raw) if draft.raw is not None else None
         try:
-            document = WHOLE_ROW.decode(raw)
-            is_external = False
+            document = document or WHOLE_ROW.decode(raw)
             sets, declared = draft.attributes or {}, {*self._reader.attribute_sets()}
             if b"\n" in raw:
                 fault = "expected a row without line feeds, got one inside"
@@ -454,13 +457,10 @@ class InputRows:
                     fault = fault or fault_of_spans(values, row.chars)
                     fault = "expected attributes without line feeds, got one inside" if b"\n" in raw else fault
         except BAD_ROW as error:
-            if is_external:  # a bad item, and no fault of the code
-                raise
             fault = explain_bad_row(raw, error)
-        if not fault:
-            return
-        message = f"format {type(self._reader).__name__}: {fault}"
-        raise DataError(message, path=self._source.path, line=draft.number, id=row.id)
+        if fault:
+            message = f"format {type(self._reader).__name__}: {fault}"
+            raise DataError(message, path=self._source.path, line=draft.number, id=row.id)
 
     def _cleared(self, draft: Draft, row: OutputRow) -> OutputRow:
         """Return a document of a takedown in its written form."""
